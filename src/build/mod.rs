@@ -1,0 +1,2 @@
+//! The build.
+pub mod stats;

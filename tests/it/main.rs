@@ -1,0 +1,2 @@
+//! Integration tests: one program, one module per subject.
+fn main() {}
