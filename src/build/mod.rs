@@ -1,2 +1,180 @@
-//! The build.
+//! The build: from input files to an archive directory.
+
 pub mod stats;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::budget::Bytes;
+use crate::catalog::IndexDefinition;
+use crate::error::{Error, Result};
+use stats::BuildStats;
+
+/// Smallest memory limit of a build.
+pub const MEMORY_MIN: Bytes = Bytes(16 << 20);
+/// Memory limit unless another is set.
+pub const MEMORY_DEFAULT: Bytes = Bytes(256 << 20);
+
+/// What happens with a message that cannot be indexed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnError {
+    /// It is listed among the problems and left out.
+    #[default]
+    Skip,
+    /// The build fails with its reason.
+    Fail,
+}
+
+/// How far a build has come; handed to [`Builder::progress`] some times a second.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Progress {
+    /// Phase, named as `pg_stat_progress_create_index` does.
+    pub phase: &'static str,
+    /// Work of this phase done and in all: bytes of input, or of runs to merge.
+    pub done: u64,
+    /// See `done`; 0 when not known.
+    pub total: u64,
+    /// Documents read so far.
+    pub documents: u64,
+    /// Bytes of temporary files on disk now.
+    pub temp: u64,
+    /// Most bytes of temporary files so far.
+    pub temp_peak: u64,
+    /// Bytes charged to the memory budget now.
+    pub memory: u64,
+    /// The memory limit, bytes.
+    pub memory_limit: u64,
+}
+
+/// Called with the progress from a thread of the build.
+pub type ProgressFn = Arc<dyn Fn(&Progress) + Send + Sync>;
+
+/// A build to be run; set what differs from the defaults, then [`Builder::build`].
+#[derive(Clone)]
+pub struct Builder {
+    inputs: Vec<PathBuf>,
+    format: Option<String>,
+    indexes: Vec<IndexDefinition>,
+    workers: usize,
+    memory: Bytes,
+    temp_dir: Option<PathBuf>,
+    temp_limit: Option<Bytes>,
+    codec: String,
+    fillfactor: u8,
+    on_error: OnError,
+    force: bool,
+    progress: Option<ProgressFn>,
+    cancel: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("inputs", &self.inputs)
+            .field("indexes", &self.indexes)
+            .field("workers", &self.workers)
+            .field("memory", &self.memory)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// A build of these files and directories, with everything else at its default: the
+    /// format sniffed, its default indexes, a worker per core, 256 MB of memory.
+    pub fn new(inputs: impl IntoIterator<Item = impl Into<PathBuf>>) -> Builder {
+        Builder {
+            inputs: inputs.into_iter().map(Into::into).collect(),
+            format: None,
+            indexes: Vec::new(),
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            memory: MEMORY_DEFAULT,
+            temp_dir: None,
+            temp_limit: None,
+            codec: "lz4".to_owned(),
+            fillfactor: 100,
+            on_error: OnError::default(),
+            force: false,
+            progress: None,
+            cancel: Arc::default(),
+        }
+    }
+
+    /// The input format by name instead of sniffing it.
+    pub fn format(mut self, name: impl Into<String>) -> Builder {
+        self.format = Some(name.into());
+        self
+    }
+
+    /// Adds an index; with none, the format's default indexes are built.
+    pub fn index(mut self, definition: IndexDefinition) -> Builder {
+        self.indexes.push(definition);
+        self
+    }
+
+    /// Workers; 0 is the leader alone.
+    pub fn workers(mut self, workers: usize) -> Builder {
+        self.workers = workers;
+        self
+    }
+
+    /// Memory limit, at least [`MEMORY_MIN`].
+    pub fn memory(mut self, limit: Bytes) -> Builder {
+        self.memory = limit;
+        self
+    }
+
+    /// Where temporary files go; default: the directory of the output.
+    pub fn temp_dir(mut self, directory: impl Into<PathBuf>) -> Builder {
+        self.temp_dir = Some(directory.into());
+        self
+    }
+
+    /// Limit on the bytes of temporary files on disk.
+    pub fn temp_limit(mut self, limit: Bytes) -> Builder {
+        self.temp_limit = Some(limit);
+        self
+    }
+
+    /// Codec of spilled blocks, by name.
+    pub fn codec(mut self, name: impl Into<String>) -> Builder {
+        self.codec = name.into();
+        self
+    }
+
+    /// Percent of an entry page that is filled, 50 to 100.
+    pub fn fillfactor(mut self, percent: u8) -> Builder {
+        self.fillfactor = percent;
+        self
+    }
+
+    /// What happens with a message that cannot be indexed.
+    pub fn on_error(mut self, on_error: OnError) -> Builder {
+        self.on_error = on_error;
+        self
+    }
+
+    /// Replaces an archive that exists.
+    pub fn force(mut self, force: bool) -> Builder {
+        self.force = force;
+        self
+    }
+
+    /// Calls back with the progress.
+    pub fn progress(mut self, progress: ProgressFn) -> Builder {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// A flag that stops the build (with `ErrorKind::Cancelled`) when it becomes true.
+    pub fn cancel(mut self, flag: Arc<AtomicBool>) -> Builder {
+        self.cancel = flag;
+        self
+    }
+
+    /// Builds the archive directory `output`; it appears complete or not at all.
+    pub fn build(&self, _output: &Path) -> Result<BuildStats> {
+        Err(Error::invalid("not built yet"))
+    }
+}

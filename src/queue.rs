@@ -1,0 +1,1 @@
+//! Byte-bounded queue with local overflow.
