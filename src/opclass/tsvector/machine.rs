@@ -102,8 +102,22 @@ struct Rule {
     sure: bool,
 }
 
+impl Rule {
+    fn only_consumes(&self) -> bool {
+        self.guard == Guard::None
+            && self.special == Special::None
+            && self.stack == Stack::Keep
+            && self.emit.is_none()
+            && self.next.is_none()
+            && !self.rerun
+    }
+}
+
+/// Marks the entry of a state that takes the character and stays.
+const STAYS: u16 = 1 << 15;
+
 struct Table {
-    /// By state × class: first rule in `rules`.
+    /// By state × class: first rule in `rules`, with [`STAYS`] where that only consumes.
     first: Vec<u16>,
     rules: Vec<Rule>,
     class_of: [u8; KINDS],
@@ -130,10 +144,22 @@ impl Place {
     pub(super) fn is_plain(&self) -> bool {
         self.state == BASE && !self.ignore && !self.want_host
     }
+
+    /// True behind a compound, whose parts are read again.
+    pub(super) fn is_in_parts(&self) -> bool {
+        self.state == PARTS
+    }
+
+    /// The compound is over.
+    pub(super) fn leave_parts(&mut self) {
+        self.state = BASE;
+    }
 }
 
 /// The table's first state.
 const BASE: u8 = 0;
+/// The state in which a compound's parts are read.
+const PARTS: u8 = 70;
 
 /// A token: its type and its bytes `start..end`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -220,12 +246,25 @@ impl<'a> Machine<'a> {
         if start >= end_of_text {
             return None;
         }
+        let bytes = self.text.as_bytes();
         let (mut at, mut len, mut state, mut resume) = (start, 0, place.state, 0);
         loop {
+            let row = usize::from(state) * self.table.classes;
+            if resume == 0 {
+                while let Some(&byte) = bytes.get(at)
+                    && byte < 0x80
+                    && !Failures::is_checkpoint(at, at + 1)
+                {
+                    let class = self.table.class_of[usize::from(byte)];
+                    if self.table.first[row + usize::from(class)] & STAYS == 0 {
+                        break;
+                    }
+                    at += 1;
+                    len += 1;
+                }
+            }
             let (class, char_len) = self.look(at);
-            let first =
-                self.table.first[usize::from(state) * self.table.classes + class];
-            let mut number = usize::from(first);
+            let mut number = usize::from(self.table.first[row + class] & !STAYS);
             let rule = loop {
                 let rule = self.table.rules[number];
                 if rule.order > resume {
@@ -479,7 +518,9 @@ impl Table {
         let mut rules = Vec::new();
         for state in &lists {
             for &sample in &samples {
-                first.push(u16::try_from(rules.len()).expect("some thousand rules"));
+                let stays = if state[sample][0].only_consumes() { STAYS } else { 0 };
+                let number = u16::try_from(rules.len()).expect("some thousand rules");
+                first.push(number | stays);
                 rules.extend_from_slice(&state[sample]);
             }
         }
@@ -600,6 +641,7 @@ mod tests {
             - TABLE.names.len();
         assert_eq!((TABLE.names.len(), rules), (76, 392));
         assert_eq!(TABLE.names[usize::from(BASE)], "BASE");
+        assert_eq!(TABLE.names[usize::from(PARTS)], "PARTS");
     }
 
     #[test]
@@ -608,7 +650,7 @@ mod tests {
             let state = TABLE.names.iter().position(|&known| known == name).unwrap();
             let row = &TABLE.first[state * TABLE.classes..(state + 1) * TABLE.classes];
             for &first in row {
-                let rule = TABLE.rules[usize::from(first)];
+                let rule = TABLE.rules[usize::from(first & !STAYS)];
                 assert_ne!(rule.stack, Stack::GiveUp, "{name}");
             }
         }
