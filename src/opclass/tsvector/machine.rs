@@ -189,6 +189,9 @@ pub(super) struct Machine<'a> {
     frames: Vec<Frame>,
     failures: Failures,
     pub(super) place: Place,
+    /// Characters looked at, attempts included.
+    #[cfg(test)]
+    looks: usize,
 }
 
 impl<'a> Machine<'a> {
@@ -201,6 +204,8 @@ impl<'a> Machine<'a> {
             frames: Vec::new(),
             failures: Failures::default(),
             place: Place { at: 0, state: BASE, ignore: false, want_host: false },
+            #[cfg(test)]
+            looks: 0,
         }
     }
 
@@ -250,6 +255,8 @@ impl<'a> Machine<'a> {
         let (mut at, mut len, mut state, mut resume) = (start, 0, place.state, 0);
         loop {
             let row = usize::from(state) * self.table.classes;
+            #[cfg(test)]
+            let before_run = at;
             if resume == 0 {
                 while let Some(&byte) = bytes.get(at)
                     && byte < 0x80
@@ -262,6 +269,10 @@ impl<'a> Machine<'a> {
                     at += 1;
                     len += 1;
                 }
+            }
+            #[cfg(test)]
+            {
+                self.looks += 1 + at - before_run;
             }
             let (class, char_len) = self.look(at);
             let mut number = usize::from(self.table.first[row + class] & !STAYS);
@@ -654,5 +665,86 @@ mod tests {
                 assert_ne!(rule.stack, Stack::GiveUp, "{name}");
             }
         }
+    }
+
+    /// How often the machine looks at each character of a text, on average, and the
+    /// places to return to and failures it holds at most.
+    fn cost(machine: &mut Machine<'_>) -> (usize, usize, usize) {
+        let (mut frames, mut failures) = (0, 0);
+        while machine.next().is_some() {
+            frames = frames.max(machine.frames.capacity());
+            failures = failures.max(machine.failures.len());
+        }
+        (machine.looks / machine.text.len(), frames, failures)
+    }
+
+    #[test]
+    fn no_repetition_costs_quadratic_time_or_much_memory() {
+        let units = [
+            "a_",
+            "a@",
+            "a-",
+            "a.",
+            "a-1-",
+            "1_",
+            "1-",
+            "1a@",
+            "1a_",
+            "1a-",
+            "ab.cd-",
+            "ab.cd@",
+            "<",
+            "<!--",
+            "<!-- ",
+            "<a ",
+            "<a '",
+            "<a \"",
+            "<a '<a \"",
+            "<?x ",
+            "<!d ",
+            "/.",
+            "./",
+            "../",
+            "~/.",
+            "/~",
+            "&a",
+            "&#1",
+            "&#x1",
+            "1e1",
+            "1.1",
+            "-1.1.",
+            "+1-",
+            "é-",
+            "é-1-",
+            "a-é-",
+            "a/",
+            "a:",
+            "a://",
+            "ab.cd/",
+            "ab.cd:1",
+            "ab.cd:1/x@",
+            "a_b@c.",
+            "a_@<!-- ",
+            "<script ",
+            "</style",
+            "x_\u{301}",
+            "a@b_",
+        ];
+        for unit in units {
+            for tail in ["", "!", "@", "-1", "ab.cd", "<x", ">"] {
+                let text = unit.repeat(200_000 / unit.len()) + tail;
+                let (looks, frames, failures) =
+                    cost(&mut Machine::new(&text, Ctype::Utf8));
+                assert!(looks < 300, "{unit:?} {tail:?}: {looks} looks at a character");
+                assert!(frames <= 16, "{unit:?} {tail:?}: {frames} frames");
+                assert!(failures <= 20_000, "{unit:?} {tail:?}: {failures} failures");
+            }
+        }
+    }
+
+    #[test]
+    fn without_its_guards_the_machine_does_cost_quadratic_time() {
+        let text = "a_".repeat(5_000);
+        assert!(cost(&mut Machine::unguarded(&text, Ctype::Utf8)).0 > 2_000);
     }
 }
