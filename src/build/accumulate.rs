@@ -151,7 +151,8 @@ impl<'s> Accumulator<'s> {
     /// Bytes held, with what writing a run will take on top.
     pub fn memory(&self) -> usize {
         let columns: usize = self.columns.iter().map(Column::memory).sum();
-        let keys = self.columns.iter().map(|column| column.hot.len()).max().unwrap_or(0);
+        let keys =
+            self.columns.iter().map(|column| column.hot.len()).max().unwrap_or(0);
         let sort = keys * size_of::<(u64, KeyId)>();
         // Lists that are not in order are decoded and sorted one by one.
         let lists = self.arena.memory() * if self.unordered { 2 } else { 1 };
@@ -186,8 +187,9 @@ impl<'s> Accumulator<'s> {
 
     /// Writes all lists as a run and begins anew; all key ids are void.
     pub fn spill(&mut self, place: Place) -> Result<()> {
-        let Accumulator { columns, arena, participant, spill, scratch, unordered, .. } =
-            self;
+        let Accumulator {
+            columns, arena, participant, spill, scratch, unordered, ..
+        } = self;
         participant.put_run(place, |run| {
             let mut written = 0;
             for (n, column) in columns.iter_mut().enumerate() {
@@ -229,7 +231,8 @@ impl<'s> Accumulator<'s> {
 
 /// Makes a new key's state; its list is empty until the first posting.
 fn new_state(column: &mut Column, key: u32, hash: u32) -> KeyId {
-    let id = u32::try_from(column.hot.len()).expect("accumulators spill before 2^32 keys");
+    let id =
+        u32::try_from(column.hot.len()).expect("accumulators spill before 2^32 keys");
     column.hot.push(Hot { last: NO_TID, tail: 0, end: 0 });
     column.cold.push(Cold { first: 0, key, head: 0, hash });
     id
@@ -310,7 +313,11 @@ fn write_column(
     let key = |id: KeyId| key_at(list.arena, column.cold.get(id).key);
     ids.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a.1).cmp(key(b.1))));
     for (_, id) in ids {
-        list.begin_key(column, Category::Key, key_at(list.arena, column.cold.get(id).key));
+        list.begin_key(
+            column,
+            Category::Key,
+            key_at(list.arena, column.cold.get(id).key),
+        );
         list.write(column, id, run, stats)?;
     }
     for category in [Category::NullKey, Category::EmptyItem, Category::NullItem] {
@@ -352,7 +359,8 @@ impl ListWriter<'_> {
         if self.unordered {
             self.reorder(cold.first);
         }
-        let first = if self.unordered { read_first(&self.scratch.payload) } else { cold.first };
+        let first =
+            if self.unordered { read_first(&self.scratch.payload) } else { cold.first };
         let mut rest = self.scratch.list.as_slice();
         let mut tid = first;
         loop {
@@ -424,10 +432,7 @@ pub fn read_first(payload: &[u8]) -> u64 {
 /// The next piece of a list that goes on at `*tid` with the differences `rest`, and what
 /// is left behind it: the first difference there leads to the next piece's first TID.
 #[expect(clippy::type_complexity, reason = "a pair of pairs, used once")]
-fn cut_piece<'a>(
-    rest: &'a [u8],
-    tid: &mut u64,
-) -> ((u64, &'a [u8]), Option<&'a [u8]>) {
+fn cut_piece<'a>(rest: &'a [u8], tid: &mut u64) -> ((u64, &'a [u8]), Option<&'a [u8]>) {
     let first = *tid;
     if rest.len() <= PIECE_MAX {
         return ((first, rest), None);
