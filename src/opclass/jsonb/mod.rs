@@ -15,7 +15,7 @@ impl OpClass for JsonbOps {
     fn summary(&self) -> &'static str {
         "keys and values of a JSON value"
     }
-    fn key_type(&self, _kind: ValueKind) -> KeyType {
+    fn key_type(&self, _kind: ValueKind, _config: Option<&str>) -> KeyType {
         KeyType::Text
     }
     fn accepts(&self, kind: ValueKind) -> bool {
@@ -48,7 +48,7 @@ impl OpClass for JsonbPathOps {
     fn summary(&self) -> &'static str {
         "hashed paths with values of a JSON value"
     }
-    fn key_type(&self, _kind: ValueKind) -> KeyType {
+    fn key_type(&self, _kind: ValueKind, _config: Option<&str>) -> KeyType {
         KeyType::Int4
     }
     fn accepts(&self, kind: ValueKind) -> bool {
