@@ -381,7 +381,7 @@ fn refused(what: &str, query: &str) -> Error {
     if query.len() <= SHOWN {
         return Error::invalid(format!("{what}: \"{query}\""));
     }
-    let end = query.floor_char_boundary(SHOWN);
+    let end = (0..=SHOWN).rev().find(|&at| query.is_char_boundary(at)).unwrap_or(0);
     Error::invalid(format!("{what}: \"{}…\"", &query[..end]))
 }
 

@@ -98,7 +98,7 @@ impl TsQuery {
                     let (right, left) = (pop(&mut stack), pop(&mut stack));
                     match node {
                         Node::Or if in_phrase => or_in_phrase(left, right),
-                        _ if in_phrase => and_in_phrase(node, left, right),
+                        _ if in_phrase => and_in_phrase(node, &left, &right),
                         _ => {
                             let left = settled::<S>(&left);
                             let right = settled::<S>(&right);
@@ -137,7 +137,7 @@ fn not_in_phrase(value: Value) -> Value {
     }
 }
 
-fn and_in_phrase(node: Node, left: Value, right: Value) -> Value {
+fn and_in_phrase(node: Node, left: &Value, right: &Value) -> Value {
     if left.is == Ternary::False || right.is == Ternary::False {
         return Value::plain(Ternary::False);
     }
@@ -161,7 +161,7 @@ fn and_in_phrase(node: Node, left: Value, right: Value) -> Value {
         (false, true) => (Keep { left: true, both: false, right: false }, false),
         (true, true) => (Keep { left: true, both: true, right: true }, true),
     };
-    combine((&left, shift_left), (&right, shift_right), keep, neg, width)
+    combine((left, shift_left), (right, shift_right), keep, neg, width)
 }
 
 fn or_in_phrase(mut left: Value, mut right: Value) -> Value {
