@@ -189,6 +189,7 @@ fn or_in_phrase(mut left: Value, mut right: Value) -> Value {
 
 /// Which positions of two sets go on: those of the left one only, of both, of the right
 /// one only.
+#[derive(Clone, Copy)]
 struct Keep {
     left: bool,
     both: bool,
