@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::document::Problem;
 use crate::tempspace::TempUsage;
 
 /// A whole build.
@@ -183,17 +184,4 @@ pub struct Problems {
     pub damaged: u64,
     /// The first of them, in input order, up to a bound.
     pub list: Vec<Problem>,
-}
-
-/// One message's problem.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct Problem {
-    /// Input file.
-    pub file: String,
-    /// Byte offset of the message in it.
-    pub offset: u64,
-    /// What is wrong, one sentence.
-    pub reason: String,
-    /// Whether the message was left out.
-    pub skipped: bool,
 }

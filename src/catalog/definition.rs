@@ -144,7 +144,7 @@ impl IndexDefinition {
             field: position,
             class,
             config: config.clone(),
-            key_type: class.key_type(kind),
+            key_type: class.key_type(kind, config.as_deref()),
         })
     }
 
@@ -256,24 +256,11 @@ fn column(
     Some(ColumnDefinition {
         field: word(field)?,
         opclass: word(opclass)?,
-        config: config.map(word).transpose_some()?,
+        config: match config {
+            Some(config) => Some(word(config)?),
+            None => None,
+        },
     })
-}
-
-/// `Option<Option<T>>` the other way round: an absent configuration is fine, an
-/// unreadable one is not.
-trait TransposeSome<T> {
-    fn transpose_some(self) -> Option<Option<T>>;
-}
-
-impl<T> TransposeSome<T> for Option<Option<T>> {
-    fn transpose_some(self) -> Option<Option<T>> {
-        match self {
-            None => Some(None),
-            Some(None) => None,
-            Some(some) => Some(some),
-        }
-    }
 }
 
 /// A trimmed word without blanks, parentheses, commas and equals signs.

@@ -26,6 +26,7 @@
 
 pub mod definition;
 pub mod documents;
+mod entries;
 pub mod writer;
 
 use std::fs;

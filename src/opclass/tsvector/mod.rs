@@ -1,5 +1,7 @@
 //! `tsvector_ops`: words.
 
+pub mod tsquery;
+
 use super::{Argument, Extractor, KeyQuery, KeyType, OpClass};
 use crate::document::ValueKind;
 use crate::error::{Error, Result};
