@@ -1,10 +1,28 @@
 //! `tsvector_ops`: words.
+//!
+//! A text goes through the word [`parser`], whose tokens a text search [`Config`] sends
+//! to dictionaries; what comes back are the lexemes, which are the keys. [`TsVector`] is
+//! the lexemes with their positions, for phrases, weights and rechecks.
 
 pub mod tsquery;
 
 use super::{Argument, Extractor, KeyQuery, KeyType, OpClass};
 use crate::document::ValueKind;
 use crate::error::{Error, Result};
+
+mod config;
+mod dictionary;
+mod failures;
+#[cfg(test)]
+mod fixtures;
+mod languages;
+mod machine;
+pub mod parser;
+mod stemmer;
+mod vector;
+
+pub use config::{Config, Lexized};
+pub use vector::{TsVector, position_of, weight_of};
 
 /// `tsvector_ops`: lexemes of a text.
 #[derive(Debug)]
@@ -27,7 +45,7 @@ impl OpClass for TsvectorOps {
         Err(Error::invalid("not built yet"))
     }
     fn operators(&self) -> &'static [&'static str] {
-        &[]
+        &["@@"]
     }
     fn query(
         &self,
