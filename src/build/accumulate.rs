@@ -537,3 +537,123 @@ impl KeySink for ItemSink<'_, '_> {
         self.post_category(Category::NullKey)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::budget::{Bytes, MemoryBudget};
+    use crate::posting::decode_into;
+    use crate::tempspace::TempSpace;
+    use crate::tuplesort::{SortOptions, Tuplesort};
+
+    type Model = BTreeMap<Vec<u8>, BTreeSet<u64>>;
+
+    struct Case {
+        share: usize,
+        documents: u64,
+        scatter: u64,
+        place: Place,
+    }
+
+    /// Posts documents into two columns and reads all pieces back; the runs too.
+    fn accumulated(case: &Case) -> (Model, Model, usize) {
+        let dir = tempfile::tempdir().unwrap();
+        let budget = MemoryBudget::new(Bytes(64 << 20));
+        let space = TempSpace::create(dir.path(), None).unwrap();
+        let options =
+            SortOptions { tie: PIECE_FIRST, ..SortOptions::for_memory(16 << 20) };
+        let sort = Tuplesort::begin(options, &budget, &space);
+        let mut accumulator =
+            Accumulator::new([(0, 0), (1, 0)], sort.participant(0), case.share);
+        let mut model = Model::new();
+        for n in 0..case.documents {
+            let tid = 2049 + n * case.scatter % 1_000_003;
+            for column in 0..2 {
+                let mut sink = accumulator.sink(column, tid);
+                let keys = [n % 7, n % 1000, 5000 + n].map(|key| format!("key {key}"));
+                let ids =
+                    keys.iter().map(|key| sink.key(key.as_bytes())).collect::<Vec<_>>();
+                sink.post(&ids).unwrap();
+                if n % 3 == 0 {
+                    sink.post_category(Category::EmptyItem).unwrap();
+                    model.entry(vec![column as u8, 0, 2]).or_default().insert(tid);
+                }
+                for key in keys {
+                    let key = [&[column as u8, 0, 0], key.as_bytes()].concat();
+                    model.entry(key).or_default().insert(tid);
+                }
+            }
+        }
+        accumulator.spill(case.place).unwrap();
+        let (spill, ..) = accumulator.finish().unwrap();
+        let runs = sort.perform();
+        if runs.len() == 1 && case.scatter == 1 {
+            let postings: usize = model.values().map(BTreeSet::len).sum();
+            assert_eq!(spill.iter().map(|s| s.tids).sum::<u64>(), postings as u64);
+        }
+        let mut merge = runs.merge(&[], None, 64 << 10).unwrap();
+        let mut read = Model::new();
+        let mut before = (Vec::new(), 0);
+        while let Some((key, payload)) = merge.next().unwrap() {
+            assert!(payload.len() <= PIECE_FIRST + PIECE_MAX);
+            let first = read_first(payload);
+            assert!(
+                before <= (key.to_vec(), first),
+                "pieces come by key, then first TID"
+            );
+            before = (key.to_vec(), first);
+            let mut tids = Vec::new();
+            decode_into(first, &payload[PIECE_FIRST..], &mut tids).unwrap();
+            assert!(tids.is_sorted());
+            read.entry(key.to_vec()).or_default().extend(tids);
+        }
+        (model, read, runs.len())
+    }
+
+    #[test]
+    fn every_posting_comes_back_from_one_run_in_memory() {
+        let case = Case {
+            share: 1 << 30,
+            documents: 40_000,
+            scatter: 1,
+            place: Place::Memory,
+        };
+        let (model, read, runs) = accumulated(&case);
+        assert_eq!(runs, 1);
+        assert!(model == read);
+    }
+
+    #[test]
+    fn every_posting_comes_back_from_many_runs() {
+        let case =
+            Case { share: 2 << 20, documents: 40_000, scatter: 1, place: Place::Disk };
+        let (model, read, runs) = accumulated(&case);
+        assert!(runs > 3, "{runs} runs");
+        assert!(model == read);
+    }
+
+    #[test]
+    fn tids_in_any_order_come_back_in_order() {
+        for share in [2 << 20, 1 << 30] {
+            let case =
+                Case { share, documents: 40_000, scatter: 7919, place: Place::Disk };
+            let (model, read, _) = accumulated(&case);
+            assert!(model == read);
+        }
+    }
+
+    #[test]
+    fn a_key_that_no_index_can_hold_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let budget = MemoryBudget::new(Bytes(64 << 20));
+        let space = TempSpace::create(dir.path(), None).unwrap();
+        let sort = Tuplesort::begin(SortOptions::for_memory(0), &budget, &space);
+        let mut accumulator = Accumulator::new([(0, 0)], sort.participant(0), 1 << 20);
+        let mut sink = accumulator.sink(0, 1);
+        let id = sink.key(&vec![b'x'; CHUNK]);
+        let error = sink.post(&[id]).unwrap_err();
+        assert!(error.to_string().contains("65536 bytes"), "{error}");
+    }
+}
