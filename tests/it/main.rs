@@ -1,2 +1,4 @@
 //! Integration tests: one program, one module per subject.
 fn main() {}
+mod gin_model;
+mod gin_support;
