@@ -10,3 +10,6 @@ mod matrix; // workers × memory × codec: the same bytes
 mod memory; // the memory limit by the operating system's figures
 mod postgres_archive; // an archive's index files in a live PostgreSQL 18
 mod support; // directories, the oracle, clusters, the program
+fn main() {}
+mod gin_model;
+mod gin_support;
