@@ -5,8 +5,8 @@
 //!
 //! * it ends in a date ([`date::at_end`]), and
 //! * it is the file's first line, or a blank line stands before it; or it is of
-//!   pipermail's shape (`From a at b  DATE`, then `From: a at b`), for pipermail leaves
-//!   the blank line out where it has put a link in place of an attachment.
+//!   pipermail's shape (`From a at b  DATE`, then `From: a at b (Name)`), for pipermail
+//!   leaves the blank line out where it has put a link in place of an attachment.
 //!
 //! mboxcl and mboxcl2 say in `Content-Length` how long a body is. That is believed when
 //! a `From ` line with a date, or the end of the file, stands exactly there.
@@ -135,15 +135,23 @@ fn is_separator(text: &[u8], at: usize) -> bool {
     }
     // Pipermail's shape: the header repeats the address of the line.
     let after = &text[(at + line.len() + 1).min(text.len())..];
-    let sender = |line: &[u8]| {
-        let mut words = line.split(u8::is_ascii_whitespace);
-        let (user, at, host) = (words.next()?, words.next()?, words.next()?);
-        (at == b"at").then(|| (user.to_vec(), host.to_vec()))
-    };
-    let Some(address) = sender(&line[b"From ".len()..]) else { return false };
-    after.strip_prefix(b"From: ").is_some_and(|after| {
-        sender(&after[..after.len().min(FROM_LINE_MAX)]) == Some(address)
-    })
+    let after = &after[..after.len().min(FROM_LINE_MAX)];
+    let sender = sender(&line[b"From ".len()..]);
+    let repeated = after
+        .strip_prefix(b"From: ")
+        .and_then(|after| after.strip_prefix(sender))
+        .and_then(<[u8]>::first);
+    !sender.is_empty() && repeated.is_some_and(u8::is_ascii_whitespace)
+}
+
+/// The address, `a@b` or `a at b`, that a line begins with.
+fn sender(line: &[u8]) -> &[u8] {
+    let mut spaces = memchr::memchr_iter(b' ', line);
+    let Some(first) = spaces.next() else { return line };
+    if !line[first..].starts_with(b" at ") {
+        return &line[..first];
+    }
+    &line[..spaces.nth(1).unwrap_or(line.len())]
 }
 
 /// Where the message that begins at `begin` ends by its own account, `Content-Length`,
@@ -246,7 +254,8 @@ mod tests {
         let text = "From a at b.c  Sat May  1 10:20:30 2004\nFrom: a at b.c (A)\n\n\
                     URL: <http://x/attachment.bin>\n\
                     From d at e.f  Sat May  1 10:20:31 2004\nFrom: d at e.f (D)\n\n\
-                    From g at h.i  Sat May  1 10:20:31 2004\nnot a header\n";
+                    From g@h.i  Sat May  1 10:20:31 2004\nFrom: g@h.i (G)\n\ntext\n\
+                    From j at k.l  Sat May  1 10:20:31 2004\nFrom: j at k.lm (G)\n";
         assert_eq!(items(text.as_bytes()).len(), 3);
         let quoted = text.replace("From: d at", "From: x at");
         assert_eq!(items(quoted.as_bytes()).len(), 2);
