@@ -90,12 +90,12 @@ impl Config {
 
     /// What becomes of one token.
     pub fn lexize<'t>(&self, kind: TokenType, token: &'t str) -> Lexized<'t> {
-        if token.len() >= TOKEN_TOO_LONG {
-            return Lexized::TooLong;
-        }
         let Some(class) = self.class(kind) else {
             return Lexized::Unmapped;
         };
+        if token.len() >= TOKEN_TOO_LONG {
+            return Lexized::TooLong;
+        }
         match self.dictionary(class).lexize(token) {
             None => Lexized::StopWord,
             // lower case can be longer; PostgreSQL then stores a mutilated length
