@@ -11,6 +11,7 @@
 //! that names block and item.
 
 pub mod check;
+mod check_postings;
 pub mod encode;
 mod entry_tree;
 mod guess;

@@ -1,4 +1,5 @@
 //! Integration tests: one program, one module per subject.
 fn main() {}
+mod gin_check;
 mod gin_model;
 mod gin_support;
