@@ -15,6 +15,7 @@ mod check_postings;
 pub mod encode;
 mod entry_tree;
 mod guess;
+pub mod inspect;
 pub mod layout;
 pub mod load;
 pub mod page;

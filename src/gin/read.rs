@@ -321,6 +321,19 @@ impl Index {
         Err(self.runs_in_circles(block))
     }
 
+    /// Levels of the entry tree.
+    pub fn height(&self) -> Result<u32> {
+        let mut block = ROOT_BLOCK;
+        for height in 1..=self.pages {
+            let page = self.entry_page(block)?;
+            if page.has(LEAF) {
+                return Ok(height);
+            }
+            block = self.tuple(block, page, 1)?.block();
+        }
+        Err(self.runs_in_circles(block))
+    }
+
     pub(crate) fn runs_in_circles(&self, block: u32) -> Error {
         let fault = Fault::new("a tree", "links that run in a circle");
         self.corrupt(block, None, fault)
