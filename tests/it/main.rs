@@ -14,5 +14,6 @@ mod support; // directories, the oracle, clusters, the program
 mod keys_trigram;
 
 fn main() {}
+mod gin_check;
 mod gin_model;
 mod gin_support;
