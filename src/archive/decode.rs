@@ -138,8 +138,8 @@ fn utf8(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, str>, Cow<'_, [u8]>> {
     }
 }
 
-/// PostgreSQL's text has no NUL.
-fn without_nuls<'a>(text: Cow<'a, str>, notes: &mut Notes) -> Cow<'a, str> {
+/// The text with a mark for each NUL, which PostgreSQL's text cannot have.
+pub(super) fn without_nuls<'a>(text: Cow<'a, str>, notes: &mut Notes) -> Cow<'a, str> {
     if memchr(0, text.as_bytes()).is_none() {
         return text;
     }

@@ -267,7 +267,7 @@ impl Finder {
             Ok(meta) if meta.is_dir() => self.directory(path, depth + 1),
             Ok(meta) => self.file(path, &meta),
             Err(error) => {
-                self.problem(path, format!("cannot read its status: {error}"))
+                self.problem(path, format!("cannot read its status: {error}"));
             }
         }
     }

@@ -93,7 +93,11 @@ impl<'a> Piece<'a> {
         };
         let bytes = encoding.decode(bytes, notes);
         let text = decode::text(bytes, charset.as_deref(), notes);
-        if kind == Kind::Html { Cow::Owned(html::to_text(&text)) } else { text }
+        if kind != Kind::Html {
+            return text;
+        }
+        // A character reference may stand for a NUL.
+        decode::without_nuls(Cow::Owned(html::to_text(&text)), notes)
     }
 }
 

@@ -24,6 +24,8 @@ pub mod mbox;
 mod message;
 mod mime;
 mod ranges;
+#[cfg(test)]
+mod tests;
 
 pub use inputs::{InputFile, Inputs, Item, ItemReader};
 pub use ranges::{BlockRange, BlockRanges};
