@@ -13,7 +13,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use memchr::{memchr, memmem};
+use memchr::memchr;
 
 use super::decode::{self, Notes};
 use crate::document::{Json, JsonEvent};
@@ -120,7 +120,7 @@ impl<'a> Headers<'a> {
     pub fn text(&self, name: &str, notes: &mut Notes) -> Option<Cow<'a, str>> {
         let raw = self.raw(name)?;
         Some(match unfolded(raw) {
-            Cow::Borrowed(line) if memchr(b'=', line).is_none() => {
+            Cow::Borrowed(line) if find_word(line).is_none() => {
                 decode::text(Cow::Borrowed(line), None, notes)
             }
             line => {
@@ -167,6 +167,13 @@ impl<'a> Headers<'a> {
                     continue;
                 }
                 let mut push = |value: &[u8]| {
+                    if value.is_ascii()
+                        && memchr(0, value).is_none()
+                        && find_word(value).is_none()
+                        && let Ok(plain) = std::str::from_utf8(value)
+                    {
+                        return json.push(JsonEvent::String(plain));
+                    }
                     text.clear();
                     push_decoded(value, &mut text, notes);
                     json.push(JsonEvent::String(&text));
@@ -209,13 +216,18 @@ pub(super) fn unfolded(value: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
+/// Where an encoded word may begin.
+fn find_word(value: &[u8]) -> Option<usize> {
+    memchr::memchr_iter(b'=', value).find(|&at| value.get(at + 1) == Some(&b'?'))
+}
+
 /// Appends a value, already on one line, with its encoded words decoded.
 fn push_decoded(value: &[u8], out: &mut String, notes: &mut Notes) {
     let mut rest = value;
     // Bytes of encoded words of one character set that have not been turned into text.
     let mut pending: Option<(&[u8], Vec<u8>)> = None;
     loop {
-        let start = memmem::find(rest, b"=?");
+        let start = find_word(rest);
         let before = &rest[..start.unwrap_or(rest.len())];
         let word = start.and_then(|start| encoded_word(&rest[start..], notes));
         // White space between encoded words belongs to their encoding.

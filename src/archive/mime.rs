@@ -11,10 +11,12 @@
 //! decoded only when it is known to be wanted. Content types are parsed by mail-parser.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use mail_parser::ContentType;
 use mail_parser::parsers::MessageStream;
-use memchr::{memchr, memmem};
+use memchr::memchr;
+use memchr::memmem::Finder;
 
 use super::decode::{self, Notes};
 use super::headers::{Headers, unfolded};
@@ -24,6 +26,8 @@ use super::html;
 const DEPTH_MAX: usize = 32;
 /// Bytes of a content type that are looked at.
 const CONTENT_TYPE_MAX: usize = 16 << 10;
+
+static NEWLINE_DASHES: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(b"\n--"));
 
 /// The text of a message or part.
 pub(super) fn body<'a>(headers: &Headers<'a>, notes: &mut Notes) -> Cow<'a, str> {
@@ -298,7 +302,7 @@ fn next_boundary(body: &[u8], at: usize, name: &[u8]) -> Option<Boundary> {
         let dashes = if body[from..].starts_with(b"--") {
             from
         } else {
-            from + memmem::find(&body[from..], b"\n--")? + 1
+            from + NEWLINE_DASHES.find(&body[from..])? + 1
         };
         let line_end =
             memchr(b'\n', &body[dashes..]).map_or(body.len(), |end| dashes + end);
@@ -328,7 +332,7 @@ fn guessed_boundary(body: &[u8]) -> Option<&[u8]> {
         let dashes = if from == 0 && body.starts_with(b"--") {
             0
         } else {
-            from + memmem::find(&body[from..], b"\n--")? + 1
+            from + NEWLINE_DASHES.find(&body[from..])? + 1
         };
         let end = dashes + memchr(b'\n', &body[dashes..])?;
         let name = body[dashes + 2..end].trim_ascii_end();
