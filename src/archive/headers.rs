@@ -194,9 +194,10 @@ impl<'a> Headers<'a> {
     }
 }
 
+/// jsonb's order of keys, by length, then bytes; whoever reads the value need not sort.
 fn by_lower_case(a: &[u8], b: &[u8]) -> Ordering {
     let lower = u8::to_ascii_lowercase;
-    a.iter().map(lower).cmp(b.iter().map(lower))
+    a.len().cmp(&b.len()).then_with(|| a.iter().map(lower).cmp(b.iter().map(lower)))
 }
 
 /// A value on one line: white space around a fold becomes one space.

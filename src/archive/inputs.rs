@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::UNIX_EPOCH;
 
 use super::{ALL, Format, find};
-use crate::build::stats::Problem;
-use crate::document::{Document, Field};
+
+use crate::document::{Document, Field, Problem};
 use crate::error::{Error, Result};
 use crate::mapped::Mapped;
 

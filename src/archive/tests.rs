@@ -72,7 +72,10 @@ fn json(tape: &Json) -> serde_json::Value {
             }
             JsonEvent::BeginObject => {
                 let mut map = serde_json::Map::new();
+                let mut last = None;
                 while let Some(JsonEvent::Key(key)) = events.next() {
+                    assert!(last < Some((key.len(), key)), "keys out of jsonb's order");
+                    last = Some((key.len(), key));
                     let new = map.insert(key.to_owned(), value(events).unwrap());
                     assert!(new.is_none(), "key {key} twice");
                 }
