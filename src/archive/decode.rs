@@ -32,7 +32,7 @@ pub(super) struct Notes {
     pub header_lines: usize,
     /// Headers left out because there were too many.
     pub headers_left_out: usize,
-    /// Parts left out because they were nested too deeply.
+    /// Parts left out because they were nested too deeply or too many.
     pub parts_left_out: usize,
 }
 
@@ -69,7 +69,7 @@ impl Notes {
         let parts = self.parts_left_out;
         say(
             parts > 0,
-            format!("{parts} part{} nested too deeply left out", plural(parts)),
+            format!("{parts} part{} left out, too many or too deep", plural(parts)),
         );
         out
     }

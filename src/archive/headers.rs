@@ -18,6 +18,8 @@ use memchr::memchr;
 use super::decode::{self, Notes};
 use crate::document::{Json, JsonEvent};
 
+/// Fields of a header that are read.
+const FIELDS_MAX: usize = 1_000_000;
 /// Longest name of a field.
 const NAME_MAX: usize = 1000;
 /// Longest name of a character set in an encoded word.
@@ -72,6 +74,7 @@ impl<'a> Headers<'a> {
         // Where the value of the last field begins; the field is as long as lines follow
         // that continue it.
         let mut value_start = 0;
+        let mut full = false;
         while at < text.len() {
             let line = first_line(&text[at..]);
             let next = (at + line.len() + 1).min(text.len());
@@ -80,8 +83,12 @@ impl<'a> Headers<'a> {
                 return Headers { list, body: &text[next..] };
             }
             if matches!(content[0], b' ' | b'\t') && !list.is_empty() {
-                let last = list.last_mut().expect("checked above");
-                last.value = &text[value_start..at + line.len()];
+                if let Some(last) = list.last_mut().filter(|_| !full) {
+                    last.value = &text[value_start..at + line.len()];
+                }
+            } else if list.len() == FIELDS_MAX && field_name(content).is_some() {
+                full = true;
+                notes.headers_left_out += 1;
             } else if let Some(name) = field_name(content) {
                 let colon = memchr(b':', line).expect("field_name found it");
                 value_start = at + colon + 1;

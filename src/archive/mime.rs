@@ -7,7 +7,8 @@
 //!
 //! The walk works on slices: a multipart is cut at its own boundary lines inside what its
 //! parent gave it, so that an unclosed part ends where the parent's does and the work is
-//! one pass per level of nesting, of which there are [`DEPTH_MAX`] at most. Text is
+//! one pass per level of nesting, of which there are [`DEPTH_MAX`] at most, as there are
+//! [`PIECES_MAX`] text parts. Text is
 //! decoded only when it is known to be wanted. Content types are parsed by mail-parser.
 
 use std::borrow::Cow;
@@ -24,6 +25,8 @@ use super::html;
 
 /// Levels of parts inside parts.
 const DEPTH_MAX: usize = 32;
+/// Text parts of a message.
+const PIECES_MAX: usize = 100_000;
 /// Bytes of a content type that are looked at.
 const CONTENT_TYPE_MAX: usize = 16 << 10;
 
@@ -143,7 +146,7 @@ struct Walk<'a, 'n> {
 impl<'a> Walk<'a, '_> {
     /// Adds the pieces of a part. `default` is what a part without a content type is.
     fn part(&mut self, headers: &Headers<'a>, default: Kind, depth: usize) {
-        if depth > DEPTH_MAX {
+        if depth > DEPTH_MAX || self.pieces.len() == PIECES_MAX {
             self.notes.parts_left_out += 1;
             return;
         }

@@ -281,7 +281,8 @@ fn what_cannot_be_read_is_a_problem_and_nothing_left_is_an_error() {
         format!("nothing to index: {here}/a: the file is empty (1 more such problems)");
     assert_eq!(error, reason);
     let error = fails(&[path.join("none")], None);
-    assert!(error.starts_with(&format!("cannot read input {here}/none: ")), "{error}");
+    let reason = format!("nothing to index in {here}/none: cannot be read: ");
+    assert!(error.starts_with(&reason), "{error}");
     let error = fails(std::slice::from_ref(&path), Some("rtf"));
     assert!(error.starts_with("unknown input format \"rtf\"; known are auto, mbox, "));
     assert_eq!(fails(&[], None), "no input given");
@@ -418,7 +419,51 @@ fn parts_nested_too_deeply_are_left_out_and_said() {
     assert_eq!(self::text(&document, 2), Some(""));
     assert_eq!(
         document.warnings,
-        ["multipart not closed", "1 part nested too deeply left out"]
+        ["multipart not closed", "1 part left out, too many or too deep"]
+    );
+}
+
+#[test]
+fn headers_and_parts_beyond_all_reason_are_left_out_and_said() {
+    let text = b"A: b\n c\n".repeat(1_000_001);
+    let document = parse_eml(&text).unwrap();
+    assert_eq!(document.warnings, ["1 header left out"]);
+    let mut text = b"Content-Type: multipart/mixed; boundary=b\n\n".to_vec();
+    text.extend(b"--b\n\nx\n".repeat(100_001));
+    text.extend(b"--b--\n");
+    let document = parse_eml(&text).unwrap();
+    assert_eq!(self::text(&document, 2).map(str::len), Some(200_000 - 1));
+    assert_eq!(document.warnings, ["1 part left out, too many or too deep"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_back_are_not_followed_and_nothing_in_a_maildir_is_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    for name in ["box/cur", "box/tmp", "box/.Sent/new", "box/.Sent/tmp", "other/new"] {
+        fs::create_dir_all(path.join(name)).unwrap();
+        fs::write(path.join(name).join("1"), "Subject: x\nTo: y\n\nx\n").unwrap();
+    }
+    fs::write(path.join("box/dovecot.index"), "x").unwrap();
+    fs::write(path.join("box/more.mbox"), mailbox(1, 10)).unwrap();
+    std::os::unix::fs::symlink(path, path.join("other/loop")).unwrap();
+    let inputs = open(path);
+    let found: Vec<String> =
+        inputs.files().iter().map(|file| relative(&file.path, path)).collect();
+    assert_eq!(found, ["box/cur/1", "box/.Sent/new/1", "other/new/1"]);
+    assert_eq!(inputs.format_name(), "maildir, eml");
+    let problems: Vec<_> = inputs
+        .problems()
+        .iter()
+        .map(|problem| (relative(Path::new(&problem.file), path), &problem.reason[..]))
+        .collect();
+    assert_eq!(
+        problems,
+        [
+            ("box/more.mbox".to_owned(), "a file beside the messages of a Maildir"),
+            ("other/loop".to_owned(), "a link to a directory that it is in"),
+        ]
     );
 }
 
