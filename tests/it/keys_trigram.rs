@@ -354,6 +354,7 @@ fn shared_regex(random: &mut Random, depth: usize, texts: &mut Vec<String>) -> S
                 (0..=random.below(4)).map(|_| random.pick("abcdeABéÉ0 -,中")).collect();
             (text.clone(), text)
         }
+        3 if random.one_in(2) => ("[,ab -]".into(), random.pick(",ab -").into()),
         3 => ("[abé]".into(), random.pick("abé").into()),
         4 => ("[^a-c]".into(), random.pick("dé ").into()),
         5 => match random.below(3) {
