@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::tid::Tid;
 
 /// What a field holds; an operator class says which kinds it takes.
@@ -54,6 +56,19 @@ pub struct Document<'a> {
     /// What could not be read as written (charset, base64 …) though the document is
     /// indexed; one sentence each, for the report.
     pub warnings: Vec<String>,
+}
+
+/// One message's problem.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Problem {
+    /// Input file.
+    pub file: String,
+    /// Byte offset of the message in it.
+    pub offset: u64,
+    /// What is wrong, one sentence.
+    pub reason: String,
+    /// Whether the message was left out.
+    pub skipped: bool,
 }
 
 /// A field a format offers.

@@ -48,7 +48,7 @@ impl OpClass for JsonbOps {
         "keys and values of a JSON value"
     }
 
-    fn key_type(&self, _kind: ValueKind) -> KeyType {
+    fn key_type(&self, _kind: ValueKind, _config: Option<&str>) -> KeyType {
         KeyType::Text
     }
 
@@ -97,7 +97,7 @@ impl OpClass for JsonbPathOps {
         "hashed paths with values of a JSON value"
     }
 
-    fn key_type(&self, _kind: ValueKind) -> KeyType {
+    fn key_type(&self, _kind: ValueKind, _config: Option<&str>) -> KeyType {
         KeyType::Int4
     }
 
