@@ -1,1 +1,3 @@
 //! Search.
+
+pub mod grammar;
