@@ -1,3 +1,4 @@
 //! Search.
 
 pub mod grammar;
+pub mod scan;
