@@ -144,7 +144,7 @@ impl IndexDefinition {
             field: position,
             class,
             config: config.clone(),
-            key_type: class.key_type(kind),
+            key_type: class.key_type(kind, config.as_deref()),
         })
     }
 

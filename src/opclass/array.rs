@@ -15,7 +15,7 @@ impl OpClass for ArrayOps {
     fn summary(&self) -> &'static str {
         "elements of an array"
     }
-    fn key_type(&self, _kind: ValueKind) -> KeyType {
+    fn key_type(&self, _kind: ValueKind, _config: Option<&str>) -> KeyType {
         KeyType::Text
     }
     fn accepts(&self, kind: ValueKind) -> bool {

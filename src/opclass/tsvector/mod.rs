@@ -17,7 +17,7 @@ impl OpClass for TsvectorOps {
     fn summary(&self) -> &'static str {
         "lexemes of a text"
     }
-    fn key_type(&self, _kind: ValueKind) -> KeyType {
+    fn key_type(&self, _kind: ValueKind, _config: Option<&str>) -> KeyType {
         KeyType::Text
     }
     fn accepts(&self, kind: ValueKind) -> bool {
