@@ -15,6 +15,7 @@ use crate::document::ValueKind;
 use crate::error::{Error, Result};
 
 mod extractor;
+mod need;
 mod pattern;
 mod regex;
 mod similarity;
