@@ -1,10 +1,36 @@
 //! `tsvector_ops`: words.
+//!
+//! A text goes through the word [`parser`], whose tokens a text search [`Config`] sends
+//! to dictionaries; what comes back are the lexemes, which are the keys. [`TsVector`] is
+//! the lexemes with their positions, for phrases, weights and rechecks.
 
 pub mod tsquery;
 
 use super::{Argument, Extractor, KeyQuery, KeyType, OpClass};
 use crate::document::ValueKind;
 use crate::error::{Error, Result};
+
+mod cache;
+mod config;
+mod dictionary;
+mod extract;
+mod failures;
+#[cfg(test)]
+mod fixtures;
+mod languages;
+mod machine;
+pub mod parser;
+mod stemmer;
+mod vector;
+
+use extract::TsvectorExtractor;
+
+pub use config::{Config, Lexized};
+pub use vector::{TsVector, position_of, weight_of};
+
+/// What is taken where no configuration is named, as PostgreSQL does for an English
+/// locale.
+const DEFAULT_CONFIG: &str = "english";
 
 /// `tsvector_ops`: lexemes of a text.
 #[derive(Debug)]
@@ -23,18 +49,26 @@ impl OpClass for TsvectorOps {
     fn accepts(&self, kind: ValueKind) -> bool {
         matches!(kind, ValueKind::Text | ValueKind::Lexemes)
     }
-    fn extractor(&self, _config: Option<&str>) -> Result<Box<dyn Extractor>> {
-        Err(Error::invalid("not built yet"))
+    fn extractor(&self, config: Option<&str>) -> Result<Box<dyn Extractor>> {
+        let config = Config::find(config.unwrap_or(DEFAULT_CONFIG))?;
+        Ok(Box::new(TsvectorExtractor::new(config)))
     }
     fn operators(&self) -> &'static [&'static str] {
-        &[]
+        &["@@", "@@@"]
     }
     fn query(
         &self,
         _config: Option<&str>,
-        _operator: &str,
-        _argument: &Argument,
+        operator: &str,
+        argument: &Argument,
     ) -> Result<KeyQuery> {
-        Err(Error::invalid("not built yet"))
+        match (operator, argument) {
+            ("@@" | "@@@", Argument::Text(_)) => {
+                Err(Error::invalid("tsvector_ops cannot read a tsquery"))
+            }
+            _ => Err(Error::invalid(format!(
+                "tsvector_ops takes `@@` with a tsquery, found `{operator}` with {argument:?}"
+            ))),
+        }
     }
 }
