@@ -81,7 +81,9 @@ fn product_code(text: &str) -> (String, Vec<String>) {
     while let Some(line) = lines.next() {
         if line == "#[cfg(test)]" {
             let item = lines.next().unwrap_or_default();
-            match item.trim_start_matches("pub(crate) ").strip_prefix("mod ") {
+            let item =
+                item.trim_start_matches("pub(crate) ").trim_start_matches("pub ");
+            match item.strip_prefix("mod ") {
                 Some(module) if module.ends_with('{') => break,
                 Some(module) => {
                     test_files.push(module.trim_end_matches(';').to_owned());

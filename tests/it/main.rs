@@ -4,6 +4,11 @@
 
 mod gin_model;
 mod gin_support;
+mod cli_index; // `ginmill index` with bad input, broken messages, kill -9, Ctrl-C
+mod corpus; // mail in any amount, seeded
 mod harness; // the oracle, throw-away clusters and the memory sampler do what they say
 mod layering; // who may import whom
+mod matrix; // workers × memory × codec: the same bytes
+mod memory; // the memory limit by the operating system's figures
+mod postgres_archive; // an archive's index files in a live PostgreSQL 18
 mod support; // directories, the oracle, clusters, the program
