@@ -14,14 +14,22 @@ use std::path::Path;
 use crate::document::{Document, Field};
 use crate::error::Result;
 
+mod date;
+mod decode;
+mod headers;
+mod html;
 mod inputs;
+pub mod maildir;
+pub mod mbox;
+mod message;
+mod mime;
 mod ranges;
 
 pub use inputs::{InputFile, Inputs, Item, ItemReader};
 pub use ranges::{BlockRange, BlockRanges};
 
 /// Every input format, in the order in which they are sniffed.
-pub static ALL: &[&dyn Format] = &[];
+pub static ALL: &[&dyn Format] = &[&mbox::Mbox, &maildir::Maildir, &maildir::Eml];
 
 /// The format of that name.
 pub fn find(name: &str) -> Option<&'static dyn Format> {
