@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
-mod gin_model;
-mod gin_support;
 mod cli_index; // `ginmill index` with bad input, broken messages, kill -9, Ctrl-C
 mod corpus; // mail in any amount, seeded
+mod gin_model;
+mod gin_support;
 mod harness; // the oracle, throw-away clusters and the memory sampler do what they say
 mod layering; // who may import whom
 mod matrix; // workers × memory × codec: the same bytes
