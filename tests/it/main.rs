@@ -12,3 +12,7 @@ mod matrix; // workers × memory × codec: the same bytes
 mod memory; // the memory limit by the operating system's figures
 mod postgres_archive; // an archive's index files in a live PostgreSQL 18
 mod support; // directories, the oracle, clusters, the program
+/// Trigrams, LIKE, regular expressions and arrays against a live PostgreSQL.
+mod keys_trigram;
+
+fn main() {}

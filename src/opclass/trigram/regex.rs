@@ -636,6 +636,8 @@ mod tests {
             1 => class("[abc]", "abc"),
             1 => class("[a-zé-]", "azé-"),
             1 => class("[^a-z]", "A_ é0"),
+            1 => class("[_-b]", "_`ab"),
+            1 => class("[8-C]", "8@AC"),
             1 => class(".", "aé _0"),
             1 => class(r"\w", "aé_0\u{301}"),
             1 => class(r"\W", " -²\n"),
