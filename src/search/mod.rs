@@ -1,1 +1,4 @@
 //! Search.
+
+pub mod grammar;
+pub mod scan;

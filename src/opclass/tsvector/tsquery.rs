@@ -30,11 +30,11 @@ mod parse;
 
 use std::fmt;
 
+use super::Config;
 use crate::error::{Error, Result};
 
 pub use evaluate::{Lexemes, Ternary, position_word};
 pub use keys::key_query;
-pub use operand::Pipeline;
 
 /// Longest lexeme in a query, bytes.
 pub const LEXEME_MAX: usize = 2046;
@@ -114,39 +114,34 @@ impl TsQuery {
         })
     }
 
-    /// `to_tsquery`: operators as in the text form, operands through `pipeline`; an
+    /// `to_tsquery`: operators as in the text form, operands through the parser and
+    /// dictionaries of `config`; an
     /// operand of several words becomes a phrase.
-    pub fn to_tsquery(pipeline: &mut Pipeline<'_>, text: &str) -> Result<TsQuery> {
+    pub fn to_tsquery(config: &Config, text: &str) -> Result<TsQuery> {
         parse::standard(text, &mut |builder, word, weights, prefix| {
-            operand::push(builder, pipeline, word, weights, prefix, Node::Phrase(1))
+            operand::push(builder, config, word, weights, prefix, Node::Phrase(1))
         })
     }
 
     /// `plainto_tsquery`: all words of a text.
-    pub fn plainto_tsquery(pipeline: &mut Pipeline<'_>, text: &str) -> Result<TsQuery> {
+    pub fn plainto_tsquery(config: &Config, text: &str) -> Result<TsQuery> {
         let mut builder = operand::Builder::new(text);
-        operand::push(&mut builder, pipeline, text, 0, false, Node::And)?;
+        operand::push(&mut builder, config, text, 0, false, Node::And)?;
         Ok(builder.finish())
     }
 
     /// `phraseto_tsquery`: the words of a text, in this order and at these distances.
-    pub fn phraseto_tsquery(
-        pipeline: &mut Pipeline<'_>,
-        text: &str,
-    ) -> Result<TsQuery> {
+    pub fn phraseto_tsquery(config: &Config, text: &str) -> Result<TsQuery> {
         let mut builder = operand::Builder::new(text);
-        operand::push(&mut builder, pipeline, text, 0, false, Node::Phrase(1))?;
+        operand::push(&mut builder, config, text, 0, false, Node::Phrase(1))?;
         Ok(builder.finish())
     }
 
     /// `websearch_to_tsquery`: what people type into search boxes: words, `"a phrase"`,
     /// `or`, `-without`. There are no syntax errors.
-    pub fn websearch_to_tsquery(
-        pipeline: &mut Pipeline<'_>,
-        text: &str,
-    ) -> Result<TsQuery> {
+    pub fn websearch_to_tsquery(config: &Config, text: &str) -> Result<TsQuery> {
         parse::web(text, &mut |builder, word, weights, prefix| {
-            operand::push(builder, pipeline, word, weights, prefix, Node::Phrase(1))
+            operand::push(builder, config, word, weights, prefix, Node::Phrase(1))
         })
     }
 

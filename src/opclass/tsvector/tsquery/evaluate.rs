@@ -10,6 +10,7 @@
 //! it must give also where they are curious (the width of a phrase that was not found).
 
 use super::{Node, Operand, TsQuery, pop};
+use crate::opclass::tsvector::TsVector;
 
 /// False, don't know, true: in that order, so AND is `min` and OR is `max`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -37,6 +38,20 @@ pub trait Lexemes {
     /// positions) of `lexeme` if it is there, or of every lexeme that starts with it,
     /// until `see` returns `false`.
     fn find(&self, lexeme: &str, prefix: bool, see: &mut dyn FnMut(&[u16]) -> bool);
+}
+
+impl Lexemes for TsVector {
+    fn find(&self, lexeme: &str, prefix: bool, see: &mut dyn FnMut(&[u16]) -> bool) {
+        if prefix {
+            for (_, words) in self.with_prefix(lexeme) {
+                if !see(words) {
+                    break;
+                }
+            }
+        } else if let Some(words) = self.get(lexeme) {
+            see(words);
+        }
+    }
 }
 
 /// A node's result.
