@@ -4,8 +4,9 @@
 
 mod cli_index; // `ginmill index` with bad input, broken messages, kill -9, Ctrl-C
 mod corpus; // mail in any amount, seeded
-mod gin_model;
-mod gin_support;
+mod gin_check; // damaged index files: what the checker says
+mod gin_model; // entries written and read back
+mod gin_support; // index files for the tests of `gin`
 mod harness; // the oracle, throw-away clusters and the memory sampler do what they say
 mod keys_trigram; // trigrams, LIKE, regular expressions, arrays beside a live PostgreSQL
 mod layering; // who may import whom
@@ -14,10 +15,3 @@ mod memory; // the memory limit by the operating system's figures
 mod postgres_archive; // an archive's index files in a live PostgreSQL 18
 mod queries_tsquery; // text search queries beside a live PostgreSQL 18
 mod support; // directories, the oracle, clusters, the program
-/// Trigrams, LIKE, regular expressions and arrays against a live PostgreSQL.
-mod keys_trigram;
-
-fn main() {}
-mod gin_check;
-mod gin_model;
-mod gin_support;
