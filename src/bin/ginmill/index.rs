@@ -84,7 +84,8 @@ pub(crate) fn with_lists(command: clap::Command) -> clap::Command {
     help.push_str("\nInput formats, their fields and default indexes:\n");
     for format in archive::ALL {
         let fields = format.fields();
-        let fields: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        let fields: Vec<&str> =
+            fields.iter().map(|field| field.name.as_str()).collect();
         help.push_str(&format!("  {:<16}{}\n", format.name(), format.summary()));
         help.push_str(&format!("  {:<16}fields: {}\n", "", fields.join(", ")));
         for index in format.default_indexes() {
@@ -115,7 +116,8 @@ impl Args {
         if face.json {
             face.out.write_all(report::json::render(&stats).as_bytes())?;
         } else {
-            let summary = report::text::summary(&stats, &self.output.display().to_string());
+            let summary =
+                report::text::summary(&stats, &self.output.display().to_string());
             face.out.write_all(summary.as_bytes())?;
         }
         if stats.problems.skipped > 0 {
