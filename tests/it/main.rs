@@ -3,3 +3,5 @@ fn main() {}
 mod gin_check;
 mod gin_model;
 mod gin_support;
+mod page_bytes;
+mod postgres_files;
