@@ -72,7 +72,10 @@ fn a_sound_file_passes_and_is_counted() {
     assert_eq!(damages, []);
     let model = model();
     assert_eq!(stats.entries, model.len() as u64);
-    assert_eq!(stats.postings, model.values().map(|tids| tids.len() as u64).sum());
+    assert_eq!(
+        stats.postings,
+        model.values().map(|tids| tids.len() as u64).sum::<u64>()
+    );
     assert!(stats.built && stats.checksums);
     assert!(stats.entry_pages >= 3 && stats.data_pages >= 3, "{stats:?}");
     assert_eq!(stats.pages, 1 + stats.entry_pages + stats.data_pages);

@@ -17,10 +17,10 @@ use crate::gin_support::{Model, build};
 use Category::{EmptyItem, Key, NullItem, NullKey};
 use KeyType::{Int4, Int8, Text};
 
-fn file(
-    columns: &[KeyType],
-    entries: &[(u8, Category, &[u8], &[(u32, u16)])],
-) -> Vec<u8> {
+/// Column, category, key, TIDs.
+type Line<'a> = (u8, Category, &'a [u8], &'a [(u32, u16)]);
+
+fn file(columns: &[KeyType], entries: &[Line<'_>]) -> Vec<u8> {
     let mut model = Model::new();
     for (column, category, key, tids) in entries {
         let tids =
