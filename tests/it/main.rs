@@ -15,3 +15,10 @@ mod memory; // the memory limit by the operating system's figures
 mod postgres_archive; // an archive's index files in a live PostgreSQL 18
 mod queries_tsquery; // text search queries beside a live PostgreSQL 18
 mod support; // directories, the oracle, clusters, the program
+fn main() {}
+mod gin_check;
+mod gin_inspect;
+mod gin_model;
+mod gin_support;
+mod page_bytes;
+mod postgres_files;
