@@ -15,7 +15,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::inputs::{Inputs, Item, MAP_FROM};
-use crate::build::stats::Problem;
+
+use crate::document::Problem;
 use crate::error::{Error, Result};
 use crate::mapped::Mapped;
 use crate::tid::DOCUMENTS_PER_BLOCK;

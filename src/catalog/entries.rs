@@ -165,7 +165,8 @@ pub struct RangeDocuments {
     first_block: u32,
     documents: u64,
     bytes: Vec<u8>,
-    block_at: usize,
+    /// The block that is being filled: its number, where it begins, its entries.
+    open: Option<(u32, usize, u32)>,
     before: Before,
 }
 
@@ -180,7 +181,7 @@ impl RangeDocuments {
             first_block,
             documents: 0,
             bytes: Vec::new(),
-            block_at: 0,
+            open: None,
             before: Before::default(),
         }
     }
@@ -188,28 +189,32 @@ impl RangeDocuments {
     /// Appends the range's next document and returns its TID.
     pub fn push(&mut self, entry: &DocumentEntry) -> Tid {
         let tid = Tid::numbered(self.first_block, self.documents);
-        if self.documents.is_multiple_of(DOCUMENTS_PER_BLOCK) {
+        if self.open.is_none_or(|(block, ..)| block != tid.block) {
             self.seal();
-            self.block_at = self.bytes.len();
+            self.open = Some((tid.block, self.bytes.len(), 0));
             self.bytes.extend_from_slice(&tid.block.to_le_bytes());
             self.bytes.extend_from_slice(&[0; 8]);
             self.before = Before::default();
+        }
+        if let Some((.., entries)) = &mut self.open {
+            *entries += 1;
         }
         self.before.encode(tid.offset, entry, &mut self.bytes);
         self.documents += 1;
         tid
     }
 
+    /// Leaves the TID of the range's next document unused: it could not be indexed.
+    pub fn skip(&mut self) {
+        self.documents += 1;
+    }
+
     /// Writes count and length into the header of the block that is being filled.
     fn seal(&mut self) {
-        if self.documents == 0 {
-            return;
-        }
-        let entries = (self.documents - 1) % DOCUMENTS_PER_BLOCK + 1;
-        let entries = u32::try_from(entries).expect("a block holds few documents");
-        let len = self.bytes.len() - self.block_at - RANGE_BLOCK_HEADER;
+        let Some((_, start, entries)) = self.open else { return };
+        let len = self.bytes.len() - start - RANGE_BLOCK_HEADER;
         let len = u32::try_from(len).expect("an entry takes less than 64 bytes");
-        let at = self.block_at + 4;
+        let at = start + 4;
         self.bytes[at..at + 4].copy_from_slice(&entries.to_le_bytes());
         self.bytes[at + 4..at + 8].copy_from_slice(&len.to_le_bytes());
     }

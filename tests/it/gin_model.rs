@@ -1,5 +1,7 @@
 //! Encoder, loader and reader of `gin` against `BTreeMap<key, BTreeSet<Tid>>`.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 

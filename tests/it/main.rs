@@ -4,8 +4,9 @@
 
 mod cli_index; // `ginmill index` with bad input, broken messages, kill -9, Ctrl-C
 mod corpus; // mail in any amount, seeded
-mod gin_model;
-mod gin_support;
+mod gin_check; // damaged index files: what the checker says
+mod gin_model; // entries written and read back
+mod gin_support; // index files for the tests of `gin`
 mod harness; // the oracle, throw-away clusters and the memory sampler do what they say
 mod keys_trigram; // trigrams, LIKE, regular expressions, arrays beside a live PostgreSQL
 mod layering; // who may import whom
