@@ -1,8 +1,8 @@
 //! The plain query: what people type, in terms of conditions.
 //!
 //! Words, `"phrases"`, `or` and `-without` are PostgreSQL's web search. Each word or
-//! phrase may stand in any of the searched fields: those with a text search index (for
-//! mail: body and subject), so that `alice budget` finds the message that has one word
+//! phrase may stand in any of the searched fields, which are body and subject, whether
+//! they have an index or not, and other texts with a text search index; so that `alice budget` finds the message that has one word
 //! in its subject and the other in its body. In terms of `--where`, a word `w` is
 //! `(body @@ 'w' OR subject @@ 'w')`, and `-w` is
 //! `(body IS NULL OR NOT body @@ 'w') AND (subject IS NULL OR NOT subject @@ 'w')`.
@@ -28,7 +28,7 @@ use crate::error::Result;
 use crate::opclass::tsvector::Config;
 use crate::opclass::tsvector::tsquery::{Terms, TsQuery};
 
-/// The fields that are searched where no text field has an index.
+/// The fields that are searched whatever indexes there are.
 const USUAL_FIELDS: [&str; 2] = ["body", "subject"];
 const SHORTCUTS: [&str; 7] = ["from", "to", "list", "subject", "after", "before", "id"];
 /// The field whose words count most in the rank.
@@ -100,26 +100,25 @@ pub(super) fn parse(schema: &Schema, text: &str) -> Result<Plain> {
     Ok(Plain { node, rankings, only_stop_words })
 }
 
-/// Fields by configuration: those with a text search index, else the usual ones of mail,
-/// else all texts.
+/// Fields by configuration: the usual ones, and those with a text search index; all
+/// texts if there are neither. A field without an index is read as the others are.
 fn searched_fields(schema: &Schema) -> BTreeMap<&str, Vec<usize>> {
     let texts: Vec<usize> = (0..schema.fields.len())
         .filter(|&field| schema.fields[field].kind == ValueKind::Text)
         .collect();
+    let indexed = texts.iter().find_map(|&field| schema.search_config(field));
+    let otherwise = indexed.unwrap_or(DEFAULT_CONFIG);
     let mut fields: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for &field in &texts {
-        if let Some(config) = schema.search_config(field) {
-            fields.entry(config).or_default().push(field);
+        let usual = USUAL_FIELDS.contains(&schema.fields[field].name.as_str());
+        match schema.search_config(field) {
+            Some(config) => fields.entry(config).or_default().push(field),
+            None if usual => fields.entry(otherwise).or_default().push(field),
+            None => {}
         }
     }
-    if fields.is_empty() {
-        let mut usual: Vec<_> =
-            USUAL_FIELDS.iter().filter_map(|name| schema.field(name)).collect();
-        usual.retain(|field| texts.contains(field));
-        let some = if usual.is_empty() { texts } else { usual };
-        if !some.is_empty() {
-            fields.insert(DEFAULT_CONFIG, some);
-        }
+    if fields.is_empty() && !texts.is_empty() {
+        fields.insert(otherwise, texts);
     }
     fields
 }
