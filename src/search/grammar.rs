@@ -179,7 +179,7 @@ impl Source<'_> {
             shown.push('…');
         }
         Error::invalid(format!(
-            "{message} at column {}\n  {shown}\n  {:>width$}",
+            "column {}: {message}\n  {shown}\n  {:>width$}",
             before + 1,
             '^',
             width = caret + 1

@@ -105,35 +105,37 @@ fn a_column_may_be_quoted_or_wrapped_in_to_tsvector() {
 fn errors_show_the_place() {
     assert_eq!(
         refused("body @@ foo"),
-        "unknown function or missing quotes: foo; text is written in single quotes, and \
-         the functions are to_tsquery, plainto_tsquery, phraseto_tsquery and \
-         websearch_to_tsquery at column 9\n  body @@ foo\n          ^"
+        "column 9: unknown function or missing quotes: foo; text is written in single \
+         quotes, and the functions are to_tsquery, plainto_tsquery, phraseto_tsquery \
+         and websearch_to_tsquery\n  body @@ foo\n          ^"
     );
     assert_eq!(
         refused("a = 1 b = 2"),
-        "expected AND, OR or the end at column 7\n  a = 1 b = 2\n        ^"
+        "column 7: expected AND, OR or the end\n  a = 1 b = 2\n        ^"
     );
     for (text, start) in [
-        ("", "expected the name of a field or an index at column 1\n  \n  ^"),
-        ("a", "expected an operator, such as @@, LIKE, @> or = at column 2"),
+        ("", "column 1: expected the name of a field or an index\n  \n  ^"),
+        ("a", "column 2: expected an operator, such as @@, LIKE, @> or ="),
         ("a @@", "expected a value"),
-        ("a ><= 'x'", "unknown operator ><= at column 3"),
-        ("a = 'x", "a string that does not end at column 5"),
+        ("a ><= 'x'", "column 3: unknown operator ><="),
+        ("a = 'x", "column 5: a string that does not end"),
         ("a = \"x", "expected a value"),
-        ("\"a = 1", "a quoted name that does not end at column 1"),
-        ("(a = 1", "expected ')' to close the parenthesis at column 7"),
-        ("a = 1)", "a closing parenthesis that nothing opened at column 6"),
-        ("a not = 1", "expected LIKE, ILIKE, BETWEEN or IN behind NOT at column 7"),
+        ("\"a = 1", "column 1: a quoted name that does not end"),
+        ("(a = 1", "column 7: expected ')' to close the parenthesis"),
+        ("a = 1)", "column 6: a closing parenthesis that nothing opened"),
+        ("a not = 1", "column 7: expected LIKE, ILIKE, BETWEEN or IN behind NOT"),
         ("a between 1 or 2", "expected AND and the upper bound of BETWEEN"),
         ("a = 99999999999999999999", "99999999999999999999 is out of range"),
         ("a = array[1, 'x']", "an array of texts and numbers"),
         ("a = E'\\x41'", "bytes by number are not taken"),
         ("a = E'\\u00'", "expected 4 hexadecimal digits of a character"),
-        ("and = 1", "expected the name of a field or an index at column 1"),
-        ("é = 1 é", "expected AND, OR or the end at column 7"),
+        ("and = 1", "column 1: expected the name of a field or an index"),
+        ("é = 1 é", "column 7: expected AND, OR or the end"),
     ] {
         let message = refused(text);
-        assert!(message.starts_with(start), "{text}: {message}");
+        let (_, plain) = message.split_once(": ").unwrap();
+        let found = message.starts_with(start) || plain.starts_with(start);
+        assert!(found, "{text}: {message}");
     }
 }
 
@@ -143,7 +145,7 @@ fn an_error_in_a_long_expression_shows_a_window_on_one_line() {
     let message = refused(&text);
     let lines: Vec<&str> = message.lines().collect();
     assert_eq!(lines.len(), 3);
-    assert!(lines[0].ends_with("at column 1007"), "{}", lines[0]);
+    assert!(lines[0].starts_with("column 1007: "), "{}", lines[0]);
     let caret = lines[2].chars().count() - 1;
     assert_eq!(lines[1].chars().nth(caret), Some('x'));
     assert!(lines[1].chars().count() < 82, "{}", lines[1]);
@@ -154,8 +156,8 @@ fn nesting_is_bounded() {
     let nested =
         |depth: usize| format!("{}a = 1{}", "(".repeat(depth), ")".repeat(depth));
     assert_eq!(parsed(&nested(DEPTH_MAX)), "a = Integer(1)");
-    assert!(refused(&nested(DEPTH_MAX + 1)).starts_with("parentheses nest more than"));
-    assert!(refused(&nested(1_000_000)).starts_with("parentheses nest more than"));
+    assert!(refused(&nested(DEPTH_MAX + 1)).contains("parentheses nest more than"));
+    assert!(refused(&nested(1_000_000)).contains("parentheses nest more than"));
     assert_eq!(parsed(&format!("{}a = 1", "not ".repeat(1_000_000))), "a = Integer(1)");
 }
 

@@ -50,7 +50,8 @@ impl Run {
             n => self.samples[n - 1].1,
         };
         let behind = until.and_then(|until| {
-            self.samples.get(self.samples.partition_point(|(first, _)| &**first < until))
+            self.samples
+                .get(self.samples.partition_point(|(first, _)| &**first < until))
         });
         start..behind.map_or(self.extent.end, |(_, position)| *position)
     }

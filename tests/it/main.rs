@@ -13,6 +13,7 @@ mod layering; // who may import whom
 mod matrix; // workers × memory × codec: the same bytes
 mod memory; // the memory limit by the operating system's figures
 mod postgres_archive; // an archive's index files in a live PostgreSQL 18
+mod queries_archive; // searches: by index, by scan, by a live PostgreSQL 18
 mod queries_tsquery; // text search queries beside a live PostgreSQL 18
 mod support; // directories, the oracle, clusters, the program
 fn main() {}

@@ -234,9 +234,87 @@ impl TsQuery {
         operands
     }
 
+    /// The query as conditions on single words and phrases.
+    pub fn terms(&self) -> Terms {
+        let mut stack: Vec<(usize, Terms)> = Vec::new();
+        for (at, &node) in self.nodes.iter().enumerate() {
+            let in_phrase = self.in_phrase[at];
+            let (start, terms) = match node {
+                Node::Lexeme(_) => (at, None),
+                Node::Not => {
+                    let (start, operand) = pop(&mut stack);
+                    (start, (!in_phrase).then(|| Terms::Not(Box::new(operand))))
+                }
+                Node::And | Node::Or | Node::Phrase(_) => {
+                    let ((_, right), (start, left)) =
+                        (pop(&mut stack), pop(&mut stack));
+                    let any = node == Node::Or;
+                    (start, (!in_phrase).then(|| left.join(any, right)))
+                }
+            };
+            // A part of a phrase is cut out again with the phrase; what it is by itself
+            // is not needed.
+            let terms = terms.unwrap_or_else(|| {
+                let whole = !self.in_phrase[at] || matches!(node, Node::Phrase(_));
+                Terms::Term(if whole {
+                    self.part(start, at)
+                } else {
+                    TsQuery::default()
+                })
+            });
+            stack.push((start, terms));
+        }
+        stack.pop().map_or(Terms::Or(Vec::new()), |(_, terms)| terms)
+    }
+
+    /// The sub-tree in these nodes as a query of its own.
+    fn part(&self, first: usize, last: usize) -> TsQuery {
+        let mut text = String::new();
+        let nodes = self.nodes[first..=last].iter().map(|&node| match node {
+            Node::Lexeme(lexeme) => {
+                let start = u32::try_from(text.len()).expect("no more than the whole");
+                text.push_str(self.lexeme(lexeme));
+                Node::Lexeme(Lexeme { start, ..lexeme })
+            }
+            node => node,
+        });
+        let nodes = nodes.collect();
+        TsQuery::new(nodes, text)
+    }
+
     fn lexeme(&self, lexeme: Lexeme) -> &str {
         let start = lexeme.start as usize;
         &self.text[start..start + usize::from(lexeme.len)]
+    }
+}
+
+/// A query cut into words and phrases; see [`TsQuery::terms`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Terms {
+    /// One word or one phrase.
+    Term(TsQuery),
+    /// Not this.
+    Not(Box<Terms>),
+    /// All of them.
+    And(Vec<Terms>),
+    /// One of them; of none: nothing matches.
+    Or(Vec<Terms>),
+}
+
+impl Terms {
+    /// `self OR right` if `any`, else `self AND right`; chains stay flat.
+    fn join(self, any: bool, right: Terms) -> Terms {
+        let mut parts = match self {
+            Terms::Or(parts) if any => parts,
+            Terms::And(parts) if !any => parts,
+            other => vec![other],
+        };
+        match right {
+            Terms::Or(more) if any => parts.extend(more),
+            Terms::And(more) if !any => parts.extend(more),
+            other => parts.push(other),
+        }
+        if any { Terms::Or(parts) } else { Terms::And(parts) }
     }
 }
 

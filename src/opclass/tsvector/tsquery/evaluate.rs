@@ -71,8 +71,9 @@ impl Value {
 
 /// Where lexeme results come from.
 trait Source {
-    /// `positions`: the node lies in a phrase.
-    fn lexeme(&self, operand: &Operand<'_>, positions: bool) -> Value;
+    /// `number`: which lexeme of the query, from the left; `positions`: it lies in a
+    /// phrase.
+    fn lexeme(&self, number: usize, operand: &Operand<'_>, positions: bool) -> Value;
 
     /// What counts for an undecided operand above all phrases.
     const UNDECIDED: Ternary;
@@ -90,8 +91,15 @@ impl TsQuery {
         self.evaluate(&Presence(present))
     }
 
+    /// Whether the query is true where its lexemes, numbered from the left, are at these
+    /// positions; those without any are not there. For ranking.
+    pub fn matches_at(&self, positions: &[Vec<u16>]) -> bool {
+        self.evaluate(&Numbered(positions)) == Ternary::True
+    }
+
     fn evaluate<S: Source>(&self, source: &S) -> Ternary {
         let mut stack: Vec<Value> = Vec::new();
+        let mut number = 0;
         for (&node, &in_phrase) in self.nodes.iter().zip(&self.in_phrase) {
             let value = match node {
                 Node::Lexeme(lexeme) => {
@@ -101,7 +109,8 @@ impl TsQuery {
                         prefix: lexeme.prefix,
                         positive: true,
                     };
-                    source.lexeme(&operand, in_phrase)
+                    number += 1;
+                    source.lexeme(number - 1, &operand, in_phrase)
                 }
                 Node::Not if in_phrase => not_in_phrase(pop(&mut stack)),
                 Node::Not => Value::plain(match settled::<S>(&pop(&mut stack)) {
@@ -257,7 +266,7 @@ struct Vector<'a>(&'a dyn Lexemes);
 impl Source for Vector<'_> {
     const UNDECIDED: Ternary = Ternary::False;
 
-    fn lexeme(&self, operand: &Operand<'_>, positions: bool) -> Value {
+    fn lexeme(&self, _: usize, operand: &Operand<'_>, positions: bool) -> Value {
         let passes = |word: u16| {
             operand.weights == 0
                 || operand.weights & (1 << (word >> POSITION_BITS)) != 0
@@ -301,7 +310,7 @@ struct Presence<'a>(&'a dyn Fn(&str, bool) -> bool);
 impl Source for Presence<'_> {
     const UNDECIDED: Ternary = Ternary::Maybe;
 
-    fn lexeme(&self, operand: &Operand<'_>, positions: bool) -> Value {
+    fn lexeme(&self, _: usize, operand: &Operand<'_>, positions: bool) -> Value {
         let is = if !(self.0)(operand.lexeme, operand.prefix) {
             Ternary::False
         } else if positions || operand.weights != 0 {
@@ -310,5 +319,24 @@ impl Source for Presence<'_> {
             Ternary::True
         };
         Value::plain(is)
+    }
+}
+
+/// Lexemes by number.
+struct Numbered<'a>(&'a [Vec<u16>]);
+
+impl Source for Numbered<'_> {
+    const UNDECIDED: Ternary = Ternary::False;
+
+    fn lexeme(&self, number: usize, _: &Operand<'_>, positions: bool) -> Value {
+        match self.0.get(number) {
+            Some(words) if !words.is_empty() => Value {
+                is: Ternary::True,
+                positions: if positions { words.clone() } else { Vec::new() },
+                neg: false,
+                width: 0,
+            },
+            _ => Value::plain(Ternary::False),
+        }
     }
 }
