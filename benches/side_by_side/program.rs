@@ -76,7 +76,8 @@ impl Program {
         let run = Run {
             seconds: used.wall,
             cpu: Some(used.cpu),
-            peak: used.anonymous,
+            // sampled from outside and by itself: whichever saw more
+            peak: used.anonymous.max(stats.memory.peak_resident),
             temp: stats.temp.written,
             index: stats.indexes.iter().map(|index| index.bytes).sum(),
             launched: None,
