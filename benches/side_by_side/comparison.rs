@@ -13,6 +13,9 @@ use crate::targets::{Bound, Target, table};
 
 /// More time with more workers than this is slower, and not the machine's unrest.
 const SLOWER: f64 = 1.03;
+/// Wall clock over processor time of a build with one thread from which on others were
+/// using the machine.
+const RESTLESS: f64 = 1.25;
 /// What code, stacks and the allocator may take on top of the memory limit, bytes.
 const ALLOWANCE: u64 = 16 << 20;
 
@@ -325,6 +328,12 @@ impl Comparison {
                 "{cut} texts are cut for PostgreSQL to fit its tsvectors, limited to 1 MB"
             ));
         }
+        let waited = self.together.first().map(|alone| alone.seconds() / alone.cpu());
+        if waited.is_some_and(|waited| waited > RESTLESS) {
+            lines.push(
+                "The leader alone waited for a core: this machine is not quiet.".into(),
+            );
+        }
         if self.input.part {
             lines.push(
                 "So small an input is for trying out; its ratios say little.".into(),
@@ -474,6 +483,7 @@ fn series_table(title: &str, all: &[Series]) -> Table {
             "limit MB",
             "input MB",
             "s",
+            "cpu s",
             "x first",
             "per MB, x first",
             "temp MB",
@@ -492,6 +502,7 @@ fn series_table(title: &str, all: &[Series]) -> Table {
             megabytes(series.memory),
             megabytes(series.input),
             seconds(series.seconds()),
+            seconds(series.cpu()),
             ratio(times),
             ratio(times * input / series.input as f64),
             megabytes(series.temp()),

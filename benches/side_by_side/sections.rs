@@ -49,12 +49,11 @@ struct Bench<'a> {
 
 /// Measures all sections that are wanted.
 pub fn measure(args: &Args) -> Outcome<Comparison> {
-    let own;
     let top = match std::env::var_os("GINMILL_COMPARE_WORK") {
         Some(directory) => PathBuf::from(directory),
         None => std::env::temp_dir(),
     };
-    own = TempDir::with_prefix_in("side-by-side-", top)?;
+    let own = TempDir::with_prefix_in("side-by-side-", top)?;
     let work = own.path();
     let bench = Bench::new(args, work)?;
     let mut comparison = Comparison {
