@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
-use serde::Serialize;
 
 use super::originals::Buffer;
 use super::plain::Ranking;
