@@ -292,7 +292,7 @@ impl Binder<'_> {
             "LIKE" | "ILIKE" => {
                 let like = Like::new(text, operator == "ILIKE").map_err(here)?;
                 let shown = literals(text, operator == "ILIKE");
-                Test::Like { field, like, shown }
+                Test::Like { field, like: Box::new(like), shown }
             }
             "~" | "~*" => {
                 let regex = RegexBuilder::new(text)
