@@ -26,6 +26,7 @@ pub mod rank;
 mod recheck;
 pub mod scan;
 mod snippet;
+mod threads;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -50,6 +51,7 @@ use snippet::Highlighter;
 pub use hits::{Hit, Message};
 pub use plan::PlanNode;
 pub use snippet::Snippet;
+pub use threads::{ThreadLine, ThreadMember, threads};
 
 /// Documents tested before the limit is looked at again, at first; then twice as many
 /// each time.
