@@ -10,8 +10,9 @@
 
 use regex::{Regex, RegexBuilder};
 
+use super::array_text::parse_array;
 use super::dates;
-use super::grammar::{Condition, Expr, Operand, QueryFunction, Source, parse_array};
+use super::grammar::{Condition, Expr, Operand, QueryFunction, Source};
 use super::recheck::{ArrayOperator, Comparison, Leaf, Node, Similarity, Test};
 use crate::catalog::ResolvedIndex;
 use crate::document::{Field, ValueKind};

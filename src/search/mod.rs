@@ -15,6 +15,7 @@
 //! A limit stops early: documents are tested in the order asked for, and no more of them
 //! than it takes.
 
+mod array_text;
 mod bind;
 mod dates;
 pub mod grammar;
