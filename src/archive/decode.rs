@@ -32,7 +32,7 @@ pub(super) struct Notes {
     pub header_lines: usize,
     /// Headers left out because there were too many.
     pub headers_left_out: usize,
-    /// Parts left out because they were nested too deeply.
+    /// Parts left out because they were nested too deeply or too many.
     pub parts_left_out: usize,
 }
 
@@ -69,7 +69,7 @@ impl Notes {
         let parts = self.parts_left_out;
         say(
             parts > 0,
-            format!("{parts} part{} nested too deeply left out", plural(parts)),
+            format!("{parts} part{} left out, too many or too deep", plural(parts)),
         );
         out
     }
@@ -138,8 +138,8 @@ fn utf8(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, str>, Cow<'_, [u8]>> {
     }
 }
 
-/// PostgreSQL's text has no NUL.
-fn without_nuls<'a>(text: Cow<'a, str>, notes: &mut Notes) -> Cow<'a, str> {
+/// The text with a mark for each NUL, which PostgreSQL's text cannot have.
+pub(super) fn without_nuls<'a>(text: Cow<'a, str>, notes: &mut Notes) -> Cow<'a, str> {
     if memchr(0, text.as_bytes()).is_none() {
         return text;
     }

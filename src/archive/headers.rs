@@ -13,11 +13,13 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use memchr::{memchr, memmem};
+use memchr::memchr;
 
 use super::decode::{self, Notes};
 use crate::document::{Json, JsonEvent};
 
+/// Fields of a header that are read.
+const FIELDS_MAX: usize = 1_000_000;
 /// Longest name of a field.
 const NAME_MAX: usize = 1000;
 /// Longest name of a character set in an encoded word.
@@ -72,6 +74,7 @@ impl<'a> Headers<'a> {
         // Where the value of the last field begins; the field is as long as lines follow
         // that continue it.
         let mut value_start = 0;
+        let mut full = false;
         while at < text.len() {
             let line = first_line(&text[at..]);
             let next = (at + line.len() + 1).min(text.len());
@@ -80,8 +83,12 @@ impl<'a> Headers<'a> {
                 return Headers { list, body: &text[next..] };
             }
             if matches!(content[0], b' ' | b'\t') && !list.is_empty() {
-                let last = list.last_mut().expect("checked above");
-                last.value = &text[value_start..at + line.len()];
+                if let Some(last) = list.last_mut().filter(|_| !full) {
+                    last.value = &text[value_start..at + line.len()];
+                }
+            } else if list.len() == FIELDS_MAX && field_name(content).is_some() {
+                full = true;
+                notes.headers_left_out += 1;
             } else if let Some(name) = field_name(content) {
                 let colon = memchr(b':', line).expect("field_name found it");
                 value_start = at + colon + 1;
@@ -120,7 +127,7 @@ impl<'a> Headers<'a> {
     pub fn text(&self, name: &str, notes: &mut Notes) -> Option<Cow<'a, str>> {
         let raw = self.raw(name)?;
         Some(match unfolded(raw) {
-            Cow::Borrowed(line) if memchr(b'=', line).is_none() => {
+            Cow::Borrowed(line) if find_word(line).is_none() => {
                 decode::text(Cow::Borrowed(line), None, notes)
             }
             line => {
@@ -167,6 +174,13 @@ impl<'a> Headers<'a> {
                     continue;
                 }
                 let mut push = |value: &[u8]| {
+                    if value.is_ascii()
+                        && memchr(0, value).is_none()
+                        && find_word(value).is_none()
+                        && let Ok(plain) = std::str::from_utf8(value)
+                    {
+                        return json.push(JsonEvent::String(plain));
+                    }
                     text.clear();
                     push_decoded(value, &mut text, notes);
                     json.push(JsonEvent::String(&text));
@@ -187,9 +201,10 @@ impl<'a> Headers<'a> {
     }
 }
 
+/// jsonb's order of keys, by length, then bytes; whoever reads the value need not sort.
 fn by_lower_case(a: &[u8], b: &[u8]) -> Ordering {
     let lower = u8::to_ascii_lowercase;
-    a.iter().map(lower).cmp(b.iter().map(lower))
+    a.len().cmp(&b.len()).then_with(|| a.iter().map(lower).cmp(b.iter().map(lower)))
 }
 
 /// A value on one line: white space around a fold becomes one space.
@@ -209,13 +224,18 @@ pub(super) fn unfolded(value: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
+/// Where an encoded word may begin.
+fn find_word(value: &[u8]) -> Option<usize> {
+    memchr::memchr_iter(b'=', value).find(|&at| value.get(at + 1) == Some(&b'?'))
+}
+
 /// Appends a value, already on one line, with its encoded words decoded.
 fn push_decoded(value: &[u8], out: &mut String, notes: &mut Notes) {
     let mut rest = value;
     // Bytes of encoded words of one character set that have not been turned into text.
     let mut pending: Option<(&[u8], Vec<u8>)> = None;
     loop {
-        let start = memmem::find(rest, b"=?");
+        let start = find_word(rest);
         let before = &rest[..start.unwrap_or(rest.len())];
         let word = start.and_then(|start| encoded_word(&rest[start..], notes));
         // White space between encoded words belongs to their encoding.

@@ -4,8 +4,8 @@
 //! recursively with their entries sorted bytewise. So the same inputs give the same
 //! items in the same order on every run.
 //!
-//! A directory with a `cur` or a `new` directory is a Maildir: the files in these two
-//! are its messages; `tmp` and files beside them are not. Elsewhere each file's format is
+//! A directory with a directory `cur`, or with `new` and `tmp`, is a Maildir: the files in
+//! `cur` and `new` are its messages; `tmp` and what servers keep beside them are not. Elsewhere each file's format is
 //! decided once, from its first [`HEAD`] bytes. What is not taken (hidden, unreadable,
 //! empty, no known format) is listed among the problems; only when nothing is left is
 //! that an error.
@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::UNIX_EPOCH;
 
 use super::{ALL, Format, find};
-use crate::build::stats::Problem;
-use crate::document::{Document, Field};
+
+use crate::document::{Document, Field, Problem};
 use crate::error::{Error, Result};
 use crate::mapped::Mapped;
 
@@ -73,8 +73,8 @@ pub struct Inputs {
 
 impl Inputs {
     /// Finds the files behind `paths`, all of the format named, or each sniffed (`None`
-    /// or `auto`). Fails for an unknown format, a path that does not exist, or when no
-    /// file is left to read.
+    /// or `auto`). A path that cannot be read is a problem; fails for an unknown
+    /// format, or when no file is left to read.
     pub fn open(paths: &[PathBuf], format: Option<&str>) -> Result<Inputs> {
         let format = match format {
             None | Some("auto") => None,
@@ -91,12 +91,7 @@ impl Inputs {
         }
         let mut finder = Finder { format, ..Finder::default() };
         for path in paths {
-            let meta = fs::metadata(path).map_err(Error::io("read input", path))?;
-            if meta.is_dir() {
-                finder.directory(path, 0);
-            } else {
-                finder.file(path, &meta);
-            }
+            finder.entry(path, 0);
         }
         finder.finish(paths)
     }
@@ -228,6 +223,8 @@ struct Finder {
     format: Option<&'static dyn Format>,
     files: Vec<InputFile>,
     problems: Vec<Problem>,
+    /// The directories that the one being read is in, without links.
+    above: Vec<PathBuf>,
 }
 
 impl Finder {
@@ -246,28 +243,37 @@ impl Finder {
             let reason = format!("directories are nested more than {DEPTH_MAX} deep");
             return self.problem(dir, reason);
         }
-        let entries = match sorted_entries(dir) {
-            Ok(entries) => entries,
-            Err(error) => return self.problem(dir, error.to_string()),
-        };
-        if entries.iter().any(|path| is_maildir_part(path)) {
-            return self.maildir(&entries, depth);
+        let read = fs::canonicalize(dir).map_err(Error::io("resolve", dir));
+        let (place, entries) =
+            match read.and_then(|place| Ok((place, sorted_entries(dir)?))) {
+                Ok(read) => read,
+                Err(error) => return self.problem(dir, error.to_string()),
+            };
+        if self.above.contains(&place) {
+            return self.problem(dir, "a link to a directory that it is in");
         }
-        for path in entries {
-            if is_hidden(&path) {
-                self.problem(&path, "hidden files and directories are not read");
-            } else {
-                self.entry(&path, depth);
+        self.above.push(place);
+        let has = |name| entries.iter().any(|path| is_directory(path, name));
+        if has("cur") || has("new") && has("tmp") {
+            self.maildir(&entries, depth);
+        } else {
+            for path in entries {
+                if is_hidden(&path) {
+                    self.problem(&path, "hidden files and directories are not read");
+                } else {
+                    self.entry(&path, depth + 1);
+                }
             }
         }
+        self.above.pop();
     }
 
     fn entry(&mut self, path: &Path, depth: usize) {
         match fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => self.directory(path, depth + 1),
+            Ok(meta) if meta.is_dir() => self.directory(path, depth),
             Ok(meta) => self.file(path, &meta),
             Err(error) => {
-                self.problem(path, format!("cannot read its status: {error}"))
+                self.problem(path, format!("cannot be read: {error}"));
             }
         }
     }
@@ -291,14 +297,19 @@ impl Finder {
                     }
                     Ok(meta) => self.take(path, &meta, format),
                     Err(error) => {
-                        self.problem(path, format!("cannot read its status: {error}"));
+                        self.problem(path, format!("cannot be read: {error}"));
                     }
                 }
             }
         }
         for path in entries {
-            if !is_maildir_part(path) && !ends_with(path, "tmp") && path.is_dir() {
+            if is_maildir_part(path) || is_directory(path, "tmp") {
+                continue;
+            }
+            if path.is_dir() {
                 self.directory(path, depth + 1);
+            } else if !is_hidden(path) && !is_of_server(path) {
+                self.problem(path, "a file beside the messages of a Maildir");
             }
         }
     }
@@ -413,12 +424,20 @@ fn sorted_entries(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries)
 }
 
-fn ends_with(path: &Path, name: &str) -> bool {
-    path.file_name().is_some_and(|last| last == name)
+fn is_directory(path: &Path, name: &str) -> bool {
+    path.file_name().is_some_and(|last| last == name) && path.is_dir()
 }
 
 fn is_maildir_part(path: &Path) -> bool {
-    (ends_with(path, "cur") || ends_with(path, "new")) && path.is_dir()
+    is_directory(path, "cur") || is_directory(path, "new")
+}
+
+/// What mail servers keep in a Maildir beside its messages.
+fn is_of_server(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    ["dovecot", "courier", "maildir", "subscriptions"]
+        .iter()
+        .any(|start| name.starts_with(start.as_bytes()))
 }
 
 fn is_hidden(path: &Path) -> bool {

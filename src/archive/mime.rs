@@ -7,14 +7,17 @@
 //!
 //! The walk works on slices: a multipart is cut at its own boundary lines inside what its
 //! parent gave it, so that an unclosed part ends where the parent's does and the work is
-//! one pass per level of nesting, of which there are [`DEPTH_MAX`] at most. Text is
+//! one pass per level of nesting, of which there are [`DEPTH_MAX`] at most, as there are
+//! [`PIECES_MAX`] text parts. Text is
 //! decoded only when it is known to be wanted. Content types are parsed by mail-parser.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use mail_parser::ContentType;
 use mail_parser::parsers::MessageStream;
-use memchr::{memchr, memmem};
+use memchr::memchr;
+use memchr::memmem::Finder;
 
 use super::decode::{self, Notes};
 use super::headers::{Headers, unfolded};
@@ -22,8 +25,12 @@ use super::html;
 
 /// Levels of parts inside parts.
 const DEPTH_MAX: usize = 32;
+/// Text parts of a message.
+const PIECES_MAX: usize = 100_000;
 /// Bytes of a content type that are looked at.
 const CONTENT_TYPE_MAX: usize = 16 << 10;
+
+static NEWLINE_DASHES: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(b"\n--"));
 
 /// The text of a message or part.
 pub(super) fn body<'a>(headers: &Headers<'a>, notes: &mut Notes) -> Cow<'a, str> {
@@ -93,7 +100,11 @@ impl<'a> Piece<'a> {
         };
         let bytes = encoding.decode(bytes, notes);
         let text = decode::text(bytes, charset.as_deref(), notes);
-        if kind == Kind::Html { Cow::Owned(html::to_text(&text)) } else { text }
+        if kind != Kind::Html {
+            return text;
+        }
+        // A character reference may stand for a NUL.
+        decode::without_nuls(Cow::Owned(html::to_text(&text)), notes)
     }
 }
 
@@ -135,7 +146,7 @@ struct Walk<'a, 'n> {
 impl<'a> Walk<'a, '_> {
     /// Adds the pieces of a part. `default` is what a part without a content type is.
     fn part(&mut self, headers: &Headers<'a>, default: Kind, depth: usize) {
-        if depth > DEPTH_MAX {
+        if depth > DEPTH_MAX || self.pieces.len() == PIECES_MAX {
             self.notes.parts_left_out += 1;
             return;
         }
@@ -294,7 +305,7 @@ fn next_boundary(body: &[u8], at: usize, name: &[u8]) -> Option<Boundary> {
         let dashes = if body[from..].starts_with(b"--") {
             from
         } else {
-            from + memmem::find(&body[from..], b"\n--")? + 1
+            from + NEWLINE_DASHES.find(&body[from..])? + 1
         };
         let line_end =
             memchr(b'\n', &body[dashes..]).map_or(body.len(), |end| dashes + end);
@@ -324,7 +335,7 @@ fn guessed_boundary(body: &[u8]) -> Option<&[u8]> {
         let dashes = if from == 0 && body.starts_with(b"--") {
             0
         } else {
-            from + memmem::find(&body[from..], b"\n--")? + 1
+            from + NEWLINE_DASHES.find(&body[from..])? + 1
         };
         let end = dashes + memchr(b'\n', &body[dashes..])?;
         let name = body[dashes + 2..end].trim_ascii_end();

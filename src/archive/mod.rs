@@ -24,12 +24,16 @@ pub mod mbox;
 mod message;
 mod mime;
 mod ranges;
+#[cfg(test)]
+mod tests;
+pub mod text;
 
 pub use inputs::{InputFile, Inputs, Item, ItemReader};
 pub use ranges::{BlockRange, BlockRanges};
 
 /// Every input format, in the order in which they are sniffed.
-pub static ALL: &[&dyn Format] = &[&mbox::Mbox, &maildir::Maildir, &maildir::Eml];
+pub static ALL: &[&dyn Format] =
+    &[&mbox::Mbox, &maildir::Maildir, &maildir::Eml, &text::Text];
 
 /// The format of that name.
 pub fn find(name: &str) -> Option<&'static dyn Format> {

@@ -11,9 +11,11 @@
 //! that names block and item.
 
 pub mod check;
+mod check_postings;
 pub mod encode;
 mod entry_tree;
 mod guess;
+pub mod inspect;
 pub mod layout;
 pub mod load;
 pub mod page;

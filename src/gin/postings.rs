@@ -268,6 +268,33 @@ impl<'a> Postings<'a> {
         Ok(())
     }
 
+    /// TIDs that are left, read to the end but not decoded.
+    pub fn count(&mut self) -> Result<u64> {
+        let mut count = (self.decoded.len() - self.at) as u64;
+        self.at = self.decoded.len();
+        if let Source::Closed(root) = self.source {
+            self.open(root, 0)?;
+        }
+        let mut steps = self.index.pages();
+        loop {
+            count += count_tids(self.segments);
+            self.segments = &[];
+            let (Some((right, _)), Source::Open(_)) = (self.right, self.source) else {
+                return Ok(count);
+            };
+            if steps == 0 {
+                return Err(self.index.runs_in_circles(right));
+            }
+            steps -= 1;
+            self.open_leaf(right)?;
+        }
+    }
+
+    /// Bytes of segments at hand: of a list just opened that is inline, all of it.
+    pub(crate) fn bytes_at_hand(&self) -> usize {
+        self.segments.len()
+    }
+
     /// About how many TIDs there are in all: exact for an inline list, for a tree the
     /// number on its first leaf times the number of leaves that its upper levels let
     /// expect.
@@ -286,7 +313,9 @@ impl<'a> Postings<'a> {
         for _ in 0..DEPTH_MAX {
             let page = self.data_page(block)?;
             if page.has(LEAF) {
-                return Ok(leaves.saturating_mul(count_tids(page).max(1)));
+                return Ok(leaves.saturating_mul(
+                    count_tids(page.segments().unwrap_or(&[])).max(1),
+                ));
             }
             let items = page.maxoff();
             if items == 0 {
@@ -299,9 +328,9 @@ impl<'a> Postings<'a> {
     }
 }
 
-/// TIDs on a leaf, without decoding them.
-fn count_tids(page: Page<'_>) -> u64 {
-    let mut rest = page.segments().unwrap_or(&[]);
+/// TIDs in segments, without decoding them.
+fn count_tids(segments: &[u8]) -> u64 {
+    let mut rest = segments;
     let mut count = 0;
     while let Some(segment) = posting::read_segment(rest) {
         let ends = segment.deltas.iter().filter(|&&byte| byte < 0x80).count();

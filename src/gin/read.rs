@@ -6,7 +6,8 @@
 //! VACUUM has emptied. Text must be in byte order, as in collation C.
 //!
 //! Nothing read is trusted. A page's checksum is verified when the page is first looked
-//! at (a page that has none, from a cluster without checksums, is taken), its header
+//! at (a page that has none, from a cluster without checksums, is taken; one that has an
+//! old one, from a cluster whose checksums were switched off, is refused), its header
 //! and every line pointer before they are used; walks are bounded by the number of
 //! pages. The file must not be shortened while it is open.
 //!
@@ -24,7 +25,7 @@ use crate::gin::layout::{
 };
 use crate::gin::page::{Fault, Page};
 pub use crate::gin::postings::Postings;
-use crate::gin::tuple::{Category, EntryTuple, PostingPlace};
+use crate::gin::tuple::{COLUMNS_MAX, Category, EntryTuple, PostingPlace};
 use crate::mapped::Mapped;
 use crate::opclass::KeyType;
 use crate::tid::Tid;
@@ -106,34 +107,74 @@ pub struct Pending {
     pub tid: Tid,
 }
 
+impl Meta {
+    pub(crate) fn of(page: Page<'_>) -> Meta {
+        let meta = &page.bytes()[HEADER..HEADER + META_LEN];
+        let count = |at: usize| {
+            let (low, high) = (get_u32(meta, at), get_u32(meta, at + 4));
+            (u64::from(high) << 32 | u64::from(low)).cast_signed()
+        };
+        Meta {
+            pending_head: get_u32(meta, 0),
+            pending_tail: get_u32(meta, 4),
+            tail_free_size: get_u32(meta, 8),
+            n_pending_pages: get_u32(meta, 12),
+            n_pending_tuples: count(16),
+            n_total_pages: get_u32(meta, 24),
+            n_entry_pages: get_u32(meta, 28),
+            n_data_pages: get_u32(meta, 32),
+            n_entries: count(40),
+            version: get_u32(meta, 48).cast_signed(),
+        }
+    }
+}
+
 impl Index {
     /// Opens and maps the file; without `columns` they are guessed from the tuples: an
     /// `int8` column whose keys all fit `int4` is then taken for one.
     pub fn open(path: &Path, columns: Option<&[KeyType]>) -> Result<Index> {
+        let index = Index::map(path, columns)?;
+        let length = index.map.len();
+        if index.pages < 2 || !length.is_multiple_of(PAGE_SIZE) {
+            return Err(Error::corrupt(
+                path,
+                "the file's length",
+                "two or more pages of 8192 bytes",
+                format!("{length} bytes"),
+            ));
+        }
+        index.meta()?;
+        Ok(index)
+    }
+
+    /// Maps the file, whatever is in it.
+    pub(crate) fn map(path: &Path, columns: Option<&[KeyType]>) -> Result<Index> {
         let map = Mapped::open(path)?;
-        let pages = map.len() / PAGE_SIZE;
-        let whole = map.len().is_multiple_of(PAGE_SIZE);
-        let pages = match u32::try_from(pages) {
-            Ok(pages) if pages >= 2 && whole && pages < INVALID_BLOCK => pages,
-            _ => {
-                return Err(Error::corrupt(
-                    path,
-                    "the file's length",
-                    "two or more pages of 8192 bytes",
-                    format!("{} bytes", map.len()),
-                ));
-            }
-        };
+        let pages = u32::try_from(map.len() / PAGE_SIZE).ok();
+        let pages = pages.filter(|&pages| pages < INVALID_BLOCK).ok_or_else(|| {
+            let found = format!("{} bytes", map.len());
+            Error::corrupt(path, "the file's length", "fewer than 2^32 pages", found)
+        })?;
         let words = (pages as usize).div_ceil(64);
         let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
         let mut index = Index { map, columns: Vec::new(), pages, verified };
-        index.meta()?;
         index.columns = match columns {
-            Some([]) => return Err(Error::invalid("an index has at least one column")),
+            Some(columns) if columns.is_empty() || columns.len() > COLUMNS_MAX => {
+                return Err(Error::invalid(format!(
+                    "an index has 1 to {COLUMNS_MAX} columns, not {}",
+                    columns.len()
+                )));
+            }
             Some(columns) => columns.to_vec(),
             None => guess::columns(&index),
         };
         Ok(index)
+    }
+
+    /// Bytes of the file, and a hint that they will be read in order.
+    pub(crate) fn bytes_in_order(&self) -> u64 {
+        self.map.sequential();
+        self.map.len() as u64
     }
 
     /// The columns' key types, given or guessed.
@@ -202,23 +243,7 @@ impl Index {
             );
             return Err(self.corrupt(META_BLOCK, None, fault));
         }
-        let meta = &page.bytes()[HEADER..HEADER + META_LEN];
-        let count = |at: usize| {
-            let (low, high) = (get_u32(meta, at), get_u32(meta, at + 4));
-            (u64::from(high) << 32 | u64::from(low)).cast_signed()
-        };
-        Ok(Meta {
-            pending_head: get_u32(meta, 0),
-            pending_tail: get_u32(meta, 4),
-            tail_free_size: get_u32(meta, 8),
-            n_pending_pages: get_u32(meta, 12),
-            n_pending_tuples: count(16),
-            n_total_pages: get_u32(meta, 24),
-            n_entry_pages: get_u32(meta, 28),
-            n_data_pages: get_u32(meta, 32),
-            n_entries: count(40),
-            version: get_u32(meta, 48).cast_signed(),
-        })
+        Ok(Meta::of(page))
     }
 
     /// A page of the entry tree.
@@ -293,6 +318,19 @@ impl Index {
                 _ if leaf => return Ok((block, page, item)),
                 _ => self.tuple(block, page, item)?.block(),
             };
+        }
+        Err(self.runs_in_circles(block))
+    }
+
+    /// Levels of the entry tree.
+    pub fn height(&self) -> Result<u32> {
+        let mut block = ROOT_BLOCK;
+        for height in 1..=self.pages {
+            let page = self.entry_page(block)?;
+            if page.has(LEAF) {
+                return Ok(height);
+            }
+            block = self.tuple(block, page, 1)?.block();
         }
         Err(self.runs_in_circles(block))
     }

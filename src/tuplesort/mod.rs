@@ -296,7 +296,7 @@ impl SortedRuns {
     ) -> Result<Merge> {
         let mut cursors = Vec::with_capacity(runs.len());
         for (tape, run) in runs {
-            let cursor = RunCursor::open(Arc::clone(tape), run, from, window)?;
+            let cursor = RunCursor::open(Arc::clone(tape), run, from, until, window)?;
             cursors.extend(cursor);
         }
         Ok(Merge::new(cursors, self.options.tie, until))

@@ -42,13 +42,18 @@ impl Run {
         keys + self.samples.capacity() * size_of::<(Box<[u8]>, u64)>()
     }
 
-    /// Position of a block from which a reader meets every tuple with a key ≥ `key`.
-    fn start_for(&self, key: &[u8]) -> u64 {
-        let before = self.samples.partition_point(|(first, _)| &**first < key);
-        match before {
+    /// The blocks among which every tuple with `from` ≤ key < `until` lies.
+    fn blocks_for(&self, from: &[u8], until: Option<&[u8]>) -> Range<u64> {
+        let before = self.samples.partition_point(|(first, _)| &**first < from);
+        let start = match before {
             0 => self.extent.start,
             n => self.samples[n - 1].1,
-        }
+        };
+        let behind = until.and_then(|until| {
+            self.samples
+                .get(self.samples.partition_point(|(first, _)| &**first < until))
+        });
+        start..behind.map_or(self.extent.end, |(_, position)| *position)
     }
 }
 
@@ -211,20 +216,22 @@ pub struct RunCursor {
 }
 
 impl RunCursor {
-    /// A cursor at the first tuple with a key ≥ `from`; `None` when there is none.
+    /// A cursor at the first tuple with a key ≥ `from`, which ends somewhere behind the
+    /// last one with a key below `until`; `None` when there is none.
     pub fn open(
         tape: Arc<Tape>,
         run: &Run,
         from: &[u8],
+        until: Option<&[u8]>,
         window: usize,
     ) -> Result<Option<RunCursor>> {
-        let start = run.start_for(from);
+        let blocks = run.blocks_for(from, until);
         let mut cursor = RunCursor {
             tape,
-            reader: BlockReader::new(start, run.extent.end, window),
+            reader: BlockReader::new(blocks.start, blocks.end, window),
             raw: Vec::new(),
-            memory_block: start,
-            memory_end: run.extent.end,
+            memory_block: blocks.start,
+            memory_end: blocks.end,
             at: 0,
             key: Vec::new(),
             payload: 0..0,

@@ -1,5 +1,7 @@
 //! Builds small and large index files for the tests of `gin`.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -19,6 +19,7 @@ mod need;
 mod pattern;
 mod regex;
 mod similarity;
+mod symbols;
 mod window;
 
 pub use pattern::{Like, like_keys};
@@ -30,6 +31,12 @@ pub use similarity::{
 pub use window::{show, text_of};
 
 /// The distinct trigrams of a text, in index order.
+///
+/// ```
+/// use ginmill::opclass::trigram::{show, trigrams};
+///
+/// assert_eq!(show(&trigrams("Foo!")), ["  f", " fo", "foo", "oo "]);
+/// ```
 pub fn trigrams(text: &str) -> Vec<i32> {
     let mut keys = Vec::new();
     window::each_window(text, |window| keys.push(window.key));
@@ -132,5 +139,60 @@ fn similar(text: &str, threshold: f32) -> KeyExpr {
     match enough.and_then(|least| u32::try_from(least).ok()) {
         Some(least) => KeyExpr::AtLeast(least, keys.into_iter().map(key).collect()),
         None => KeyExpr::Or(Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(operator: &str, text: &str) -> KeyQuery {
+        TrigramOps.query(None, operator, &Argument::Text(text.into())).unwrap()
+    }
+
+    #[test]
+    fn a_query_without_trigrams_is_a_scan_of_everything_unless_it_is_for_similar_texts()
+    {
+        for (operator, text) in
+            [("LIKE", "%ab%"), ("~~*", ""), ("=", "-"), ("~", "a.c"), ("~*", "ab")]
+        {
+            let got = query(operator, text);
+            assert_eq!(got.expr, KeyExpr::Maybe, "{operator}");
+            assert_eq!((got.mode, got.recheck), (SearchMode::All, true), "{operator}");
+        }
+        for operator in ["%", "%>", "%>>"] {
+            let got = query(operator, "-");
+            assert_eq!(got.expr, KeyExpr::Or(vec![]), "{operator}");
+            assert_eq!((got.mode, got.recheck), (SearchMode::Default, true));
+        }
+    }
+
+    #[test]
+    fn similar_texts_have_a_share_of_the_trigrams() {
+        // Ten trigrams; 6/10 is 0.6 also in 32 bits.
+        for (operator, expected) in [("%", 3), ("%>", 6), ("%>>", 5)] {
+            match query(operator, "abcdefghi").expr {
+                KeyExpr::AtLeast(least, keys) => {
+                    assert_eq!((least, keys.len()), (expected, 10), "{operator}");
+                }
+                other => panic!("{operator}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn every_operator_listed_is_taken_and_no_other() {
+        for operator in TrigramOps.operators() {
+            let got = query(operator, "abcd");
+            assert_eq!((got.mode, got.recheck), (SearchMode::Default, true));
+        }
+        let text = Argument::Text("abcd".into());
+        let error = TrigramOps.query(None, "@@", &text).unwrap_err().to_string();
+        assert!(error.contains("does not support the operator @@"), "{error}");
+        let array = Argument::Texts(vec![]);
+        let error = TrigramOps.query(None, "~", &array).unwrap_err().to_string();
+        assert!(error.contains("must be a string"), "{error}");
+        let error = TrigramOps.extractor(Some("english")).err().unwrap().to_string();
+        assert!(error.contains("takes no configuration"), "{error}");
     }
 }

@@ -95,6 +95,14 @@ impl Scan<'_> {
 ///
 /// The pattern is cut at its `%`; each piece is looked for behind the one before it,
 /// leftmost first, which needs no way back, whatever the pattern.
+///
+/// ```
+/// use ginmill::opclass::trigram::Like;
+///
+/// let like = Like::new("re:%p_tch%", true)?;
+/// assert!(like.matches("Re: [PATCH] parallel GIN builds"));
+/// # Ok::<(), ginmill::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Like {
     /// Lower-case the text first.

@@ -19,12 +19,10 @@ use std::sync::LazyLock;
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
 use super::need::Need;
-use super::window::{self, BLANK};
+use super::symbols::{EDGE, head, join, symbols, tail, windows};
+use super::window::BLANK;
 use crate::error::{Error, Result};
 use crate::opclass::{KeyExpr, ctype};
-
-/// `\b`, as long as it is not known on which side the blank is; only ever alone.
-const EDGE: char = '\u{1}';
 
 /// Symbols that a class may stand for, to be more than "anything".
 const CLASS_MAX: usize = 16;
@@ -43,6 +41,15 @@ const WORK_MAX: usize = 1 << 18;
 
 /// The trigrams that every text matched by the pattern has, as a tree that is true for
 /// all of these texts; [`KeyExpr::Maybe`] when the pattern says too little.
+///
+/// ```
+/// use ginmill::opclass::KeyExpr;
+/// use ginmill::opclass::trigram::regex_keys;
+///
+/// let KeyExpr::And(trigrams) = regex_keys("^gin.*build", true)? else { panic!() };
+/// assert_eq!(trigrams.len(), 6);
+/// # Ok::<(), ginmill::Error>(())
+/// ```
 pub fn regex_keys(pattern: &str, case_insensitive: bool) -> Result<KeyExpr> {
     let hir = parse(pattern, case_insensitive)?;
     let mut analysis = Analysis { work: 0 };
@@ -227,14 +234,17 @@ impl Analysis {
     }
 
     /// Every string of `a` joined with every one of `b`.
-    fn product<'s>(
+    fn product<'s, B: ?Sized>(
         &mut self,
         a: impl IntoIterator<Item = &'s String>,
-        b: impl IntoIterator<Item = &'s String> + Clone,
-    ) -> Strings {
+        b: &'s B,
+    ) -> Strings
+    where
+        &'s B: IntoIterator<Item = &'s String>,
+    {
         let mut product = Strings::new();
         for a in a {
-            for b in b.clone() {
+            for b in b {
                 product.insert(join(a, b));
                 self.work += 1;
             }
@@ -414,49 +424,6 @@ fn look_part(look: Look) -> Part {
     })
 }
 
-/// A text as symbols.
-fn symbols(text: &str) -> String {
-    let mut symbols = String::with_capacity(text.len());
-    for symbol in text.chars().map(window::fold) {
-        if symbol != BLANK || !symbols.ends_with(BLANK) {
-            symbols.push(symbol);
-        }
-    }
-    symbols
-}
-
-/// Two strings one behind the other.
-fn join(a: &str, b: &str) -> String {
-    let edge = |s: &str| s.starts_with(EDGE);
-    match (a.chars().next_back(), b.chars().next()) {
-        (None, _) => b.into(),
-        (_, None) => a.into(),
-        (_, Some(EDGE)) if edge(a) => a.into(),
-        (Some(EDGE), Some(BLANK)) => b.into(),
-        (Some(EDGE), _) => format!("{BLANK}{b}"),
-        (Some(BLANK), Some(EDGE)) => a.into(),
-        (_, Some(EDGE)) => format!("{a}{BLANK}"),
-        (Some(BLANK), Some(BLANK)) => format!("{a}{}", &b[BLANK.len_utf8()..]),
-        _ => format!("{a}{b}"),
-    }
-}
-
-/// The first symbols of a string, one at least.
-fn head(string: &str, symbols: usize) -> &str {
-    match string.char_indices().nth(symbols) {
-        Some((at, _)) => &string[..at],
-        None => string,
-    }
-}
-
-/// The last symbols of a string, one at least.
-fn tail(string: &str, symbols: usize) -> &str {
-    match string.char_indices().rev().nth(symbols - 1) {
-        Some((at, _)) => &string[at..],
-        None => string,
-    }
-}
-
 /// Beginnings or ends of two symbols, or of fewer if they would be too many.
 fn shortened(strings: &Strings, cut: fn(&str, usize) -> &str) -> Strings {
     for symbols in [2, 1] {
@@ -475,23 +442,6 @@ fn without_empty(strings: &Strings) -> Strings {
 /// What a text needs that has one of the strings.
 fn needs_of(strings: &Strings) -> Need {
     Need::any(strings.iter().map(|string| Need::keys(windows(string))).collect())
-}
-
-/// The keys of the windows that end in a string's symbols and are known.
-fn windows(string: &str) -> BTreeSet<i32> {
-    let mut keys = BTreeSet::new();
-    let mut before: [Option<char>; 2] = [None; 2];
-    for symbol in string.chars() {
-        let window = match (before, symbol) {
-            ([_, Some(BLANK) | None], BLANK) => None,
-            ([_, Some(BLANK)], _) => Some([BLANK, BLANK, symbol]),
-            ([Some(second), Some(first)], _) => Some([second, first, symbol]),
-            _ => None,
-        };
-        keys.extend(window.map(window::key_of));
-        before = [before[1], Some(symbol)];
-    }
-    keys
 }
 
 #[cfg(test)]

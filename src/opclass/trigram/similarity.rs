@@ -3,7 +3,9 @@
 //! All arithmetic is in 32-bit floats, as in PostgreSQL, so that a value compares with
 //! a threshold as it does there. [`word_similarity`] looks for the extent of the second
 //! text that is most similar to the first, by PostgreSQL's greedy search: it may miss
-//! the true maximum, and must miss it in the same cases.
+//! the true maximum, and must miss it in the same cases. PostgreSQL looks at every
+//! trigram of the extent at each step; here only at the distinct ones, which are few
+//! where an extent is similar at all.
 
 use std::collections::HashMap;
 
@@ -42,95 +44,156 @@ fn share(common: usize, a: usize, b: usize) -> f32 {
     common as f32 / (a + b - common) as f32
 }
 
-/// One trigram of the second text.
-struct Step {
-    /// Number of the trigram among the distinct ones.
-    trigram: usize,
-    first_of_word: bool,
-    last_of_word: bool,
-}
-
 /// The second text as a sequence of trigrams.
 struct Extents {
     /// Distinct trigrams of the first text.
     wanted: usize,
-    steps: Vec<Step>,
+    /// Numbers of the trigrams in text order, [`LAST_OF_WORD`] added where it is so.
+    steps: Vec<u32>,
+    /// Where words start among them.
+    words: Vec<usize>,
     /// By trigram number: whether the first text has it.
     found: Vec<bool>,
 }
 
+/// Added to a trigram's number; there are no more than 2²⁴ trigrams.
+const LAST_OF_WORD: u32 = 1 << 31;
+
 impl Extents {
     fn new(a: &str, b: &str) -> Extents {
         let a = trigrams(a);
-        let mut numbers: HashMap<i32, usize, foldhash::fast::RandomState> =
+        let mut numbers: HashMap<i32, u32, foldhash::fast::RandomState> =
             HashMap::default();
-        let mut found = Vec::new();
-        let mut steps = Vec::new();
+        let (mut steps, mut words, mut found) = (Vec::new(), Vec::new(), Vec::new());
         each_window(b, |window| {
-            let trigram = *numbers.entry(window.key).or_insert_with(|| {
+            let next = u32::try_from(found.len()).expect("keys have 24 bits");
+            let number = *numbers.entry(window.key).or_insert_with(|| {
                 found.push(a.binary_search(&window.key).is_ok());
-                found.len() - 1
+                next
             });
-            steps.push(Step {
-                trigram,
-                first_of_word: window.first,
-                last_of_word: window.last,
-            });
+            if window.first {
+                words.push(steps.len());
+            }
+            steps.push(number | if window.last { LAST_OF_WORD } else { 0 });
         });
-        Extents { wanted: a.len(), steps, found }
+        Extents { wanted: a.len(), steps, words, found }
     }
 
+    /// Lets the upper end of an extent run through the text; wherever it stands on a
+    /// common trigram (or at the end of a word), moves the lower end to where the
+    /// extent is most similar.
     fn search(&self, whole_words: bool) -> f32 {
         if self.wanted == 0 {
             return 0.0;
         }
-        // Where in the current extent a trigram was seen last.
-        let mut last: Vec<Option<usize>> = vec![None; self.found.len()];
-        let mut lower = whole_words.then_some(0);
+        let mut extent = Extent::new(self.found.len());
+        let mut open = whole_words;
         let (mut distinct, mut common) = (0, 0);
         let mut best = 0.0_f32;
         for (at, step) in self.steps.iter().enumerate() {
-            let found = self.found[step.trigram];
-            if lower.is_some() || found {
-                if last[step.trigram].is_none() {
-                    distinct += 1;
-                    common += usize::from(found);
-                }
-                last[step.trigram] = Some(at);
+            let trigram = (step & !LAST_OF_WORD) as usize;
+            let found = self.found[trigram];
+            open |= found;
+            if open && extent.see(trigram, at) {
+                distinct += 1;
+                common += usize::from(found);
             }
-            if !(if whole_words { step.last_of_word } else { found }) {
+            if !(if whole_words { step & LAST_OF_WORD != 0 } else { found }) {
                 continue;
             }
-            let start = *lower.get_or_insert_with(|| {
-                distinct = 1;
-                at
-            });
             let mut current = share(common, self.wanted, distinct);
-            let mut cut = start;
+            let mut lower = None;
             let (mut distinct_left, mut common_left) = (distinct, common);
-            for (from, step) in self.steps[..=at].iter().enumerate().skip(start) {
-                if !whole_words || step.first_of_word {
-                    let candidate = share(common_left, self.wanted, distinct_left);
-                    if candidate > current {
-                        current = candidate;
-                        (distinct, common) = (distinct_left, common_left);
-                        cut = from;
-                    }
+            let mut rest = extent.oldest;
+            // What moving the lower end changes is that trigrams go whose last
+            // occurrence it passes.
+            while let Some(passed) = rest {
+                distinct_left -= 1;
+                common_left -= usize::from(self.found[passed]);
+                let mut from = extent.seen[passed].at + 1;
+                if whole_words {
+                    let word = self.words.partition_point(|&start| start < from);
+                    from = self.words.get(word).copied().unwrap_or(usize::MAX);
                 }
-                if last[step.trigram] == Some(from) {
-                    distinct_left -= 1;
-                    common_left -= usize::from(self.found[step.trigram]);
+                rest = extent.seen[passed].newer;
+                if from > rest.map_or(at, |next| extent.seen[next].at) {
+                    continue;
+                }
+                let candidate = share(common_left, self.wanted, distinct_left);
+                if candidate > current {
+                    current = candidate;
+                    (distinct, common) = (distinct_left, common_left);
+                    lower = Some(from);
                 }
             }
             best = best.max(current);
-            for (from, step) in self.steps[..cut].iter().enumerate().skip(start) {
-                if last[step.trigram] == Some(from) {
-                    last[step.trigram] = None;
-                }
+            if let Some(lower) = lower {
+                extent.forget_before(lower);
             }
-            lower = Some(cut);
         }
         best
+    }
+}
+
+/// The distinct trigrams of an extent, in the order of their last occurrences.
+struct Extent {
+    seen: Vec<Seen>,
+    oldest: Option<usize>,
+    newest: Option<usize>,
+}
+
+/// One trigram's place in that order.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// Last occurrence, or `NOT_SEEN`.
+    at: usize,
+    older: Option<usize>,
+    newer: Option<usize>,
+}
+
+const NOT_SEEN: usize = usize::MAX;
+
+impl Extent {
+    fn new(trigrams: usize) -> Extent {
+        let unseen = Seen { at: NOT_SEEN, older: None, newer: None };
+        Extent { seen: vec![unseen; trigrams], oldest: None, newest: None }
+    }
+
+    /// Notes an occurrence; says whether the trigram was not in the extent before.
+    fn see(&mut self, trigram: usize, at: usize) -> bool {
+        let new = self.seen[trigram].at == NOT_SEEN;
+        if !new {
+            self.unlink(trigram);
+        }
+        self.seen[trigram] = Seen { at, older: self.newest, newer: None };
+        match self.newest {
+            Some(newest) => self.seen[newest].newer = Some(trigram),
+            None => self.oldest = Some(trigram),
+        }
+        self.newest = Some(trigram);
+        new
+    }
+
+    fn unlink(&mut self, trigram: usize) {
+        let Seen { older, newer, .. } = self.seen[trigram];
+        match older {
+            Some(older) => self.seen[older].newer = newer,
+            None => self.oldest = newer,
+        }
+        match newer {
+            Some(newer) => self.seen[newer].older = older,
+            None => self.newest = older,
+        }
+    }
+
+    /// Drops the trigrams that occur before `lower` only.
+    fn forget_before(&mut self, lower: usize) {
+        while let Some(oldest) = self.oldest
+            && self.seen[oldest].at < lower
+        {
+            self.unlink(oldest);
+            self.seen[oldest].at = NOT_SEEN;
+        }
     }
 }
 
@@ -157,5 +220,12 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 130);
+    }
+
+    #[test]
+    fn a_long_text_of_repeated_words_takes_linear_time() {
+        let text = "the cat ".repeat(200_000);
+        assert_eq!(word_similarity("cat", &text), 1.0);
+        assert_eq!(strict_word_similarity("the dog", &text), 0.5);
     }
 }

@@ -6,6 +6,8 @@
 //! UTF-8 form, so that all keys share 24 bits. Two windows may then have the same key;
 //! the recheck of every trigram query makes that harmless.
 
+use std::sync::LazyLock;
+
 use crate::opclass::ctype;
 
 /// What stands for "no word character" in a window.
@@ -22,8 +24,28 @@ pub struct Window {
     pub last: bool,
 }
 
+/// Of the characters of 16 bits: what [`fold`] makes of them, if that has 16 bits too,
+/// else 0. Text outside ASCII folds every character, so one load must do.
+static FOLDED: LazyLock<Vec<u16>> = LazyLock::new(|| {
+    (0..=u16::MAX)
+        .map(|code| {
+            char::from_u32(code.into())
+                .and_then(|c| u16::try_from(u32::from(fold_by_class(c))).ok())
+                .unwrap_or(0)
+        })
+        .collect()
+});
+
 /// The lower-cased word character that `c` is, or [`BLANK`].
 pub fn fold(c: char) -> char {
+    let folded = FOLDED.get(c as usize).map_or(0, |&code| u32::from(code));
+    match char::from_u32(folded) {
+        None | Some('\0') => fold_by_class(c),
+        Some(folded) => folded,
+    }
+}
+
+fn fold_by_class(c: char) -> char {
     if ctype::is_alnum(c) { ctype::lower(c) } else { BLANK }
 }
 
@@ -113,6 +135,13 @@ mod tests {
         assert_eq!(checksum("日本語".as_bytes()), 0x0BC0_9481);
         assert_eq!(key_of(['日', '本', '語']), 8_492_224);
         assert_eq!(key_of(['a', 'é', 'b']), 0x18_D4E9);
+    }
+
+    #[test]
+    fn folding_by_the_table_is_folding_by_class() {
+        for c in '\0'..=char::MAX {
+            assert_eq!(fold(c), fold_by_class(c), "{c:?}");
+        }
     }
 
     #[test]

@@ -63,9 +63,7 @@ impl OpClass for TsvectorOps {
         argument: &Argument,
     ) -> Result<KeyQuery> {
         match (operator, argument) {
-            ("@@" | "@@@", Argument::Text(_)) => {
-                Err(Error::invalid("tsvector_ops cannot read a tsquery"))
-            }
+            ("@@" | "@@@", Argument::Text(query)) => tsquery::key_query(query),
             _ => Err(Error::invalid(format!(
                 "tsvector_ops takes `@@` with a tsquery, found `{operator}` with {argument:?}"
             ))),

@@ -30,11 +30,11 @@ mod parse;
 
 use std::fmt;
 
+use super::Config;
 use crate::error::{Error, Result};
 
 pub use evaluate::{Lexemes, Ternary, position_word};
 pub use keys::key_query;
-pub use operand::Pipeline;
 
 /// Longest lexeme in a query, bytes.
 pub const LEXEME_MAX: usize = 2046;
@@ -114,39 +114,34 @@ impl TsQuery {
         })
     }
 
-    /// `to_tsquery`: operators as in the text form, operands through `pipeline`; an
+    /// `to_tsquery`: operators as in the text form, operands through the parser and
+    /// dictionaries of `config`; an
     /// operand of several words becomes a phrase.
-    pub fn to_tsquery(pipeline: &mut Pipeline<'_>, text: &str) -> Result<TsQuery> {
+    pub fn to_tsquery(config: &Config, text: &str) -> Result<TsQuery> {
         parse::standard(text, &mut |builder, word, weights, prefix| {
-            operand::push(builder, pipeline, word, weights, prefix, Node::Phrase(1))
+            operand::push(builder, config, word, weights, prefix, Node::Phrase(1))
         })
     }
 
     /// `plainto_tsquery`: all words of a text.
-    pub fn plainto_tsquery(pipeline: &mut Pipeline<'_>, text: &str) -> Result<TsQuery> {
+    pub fn plainto_tsquery(config: &Config, text: &str) -> Result<TsQuery> {
         let mut builder = operand::Builder::new(text);
-        operand::push(&mut builder, pipeline, text, 0, false, Node::And)?;
+        operand::push(&mut builder, config, text, 0, false, Node::And)?;
         Ok(builder.finish())
     }
 
     /// `phraseto_tsquery`: the words of a text, in this order and at these distances.
-    pub fn phraseto_tsquery(
-        pipeline: &mut Pipeline<'_>,
-        text: &str,
-    ) -> Result<TsQuery> {
+    pub fn phraseto_tsquery(config: &Config, text: &str) -> Result<TsQuery> {
         let mut builder = operand::Builder::new(text);
-        operand::push(&mut builder, pipeline, text, 0, false, Node::Phrase(1))?;
+        operand::push(&mut builder, config, text, 0, false, Node::Phrase(1))?;
         Ok(builder.finish())
     }
 
     /// `websearch_to_tsquery`: what people type into search boxes: words, `"a phrase"`,
     /// `or`, `-without`. There are no syntax errors.
-    pub fn websearch_to_tsquery(
-        pipeline: &mut Pipeline<'_>,
-        text: &str,
-    ) -> Result<TsQuery> {
+    pub fn websearch_to_tsquery(config: &Config, text: &str) -> Result<TsQuery> {
         parse::web(text, &mut |builder, word, weights, prefix| {
-            operand::push(builder, pipeline, word, weights, prefix, Node::Phrase(1))
+            operand::push(builder, config, word, weights, prefix, Node::Phrase(1))
         })
     }
 
@@ -239,9 +234,88 @@ impl TsQuery {
         operands
     }
 
+    /// The query as conditions on single words and phrases. As deep as the query: for
+    /// web searches, which have no parentheses.
+    pub(crate) fn terms(&self) -> Terms {
+        let mut stack: Vec<(usize, Terms)> = Vec::new();
+        for (at, &node) in self.nodes.iter().enumerate() {
+            let in_phrase = self.in_phrase[at];
+            let (start, terms) = match node {
+                Node::Lexeme(_) => (at, None),
+                Node::Not => {
+                    let (start, operand) = pop(&mut stack);
+                    (start, (!in_phrase).then(|| Terms::Not(Box::new(operand))))
+                }
+                Node::And | Node::Or | Node::Phrase(_) => {
+                    let ((_, right), (start, left)) =
+                        (pop(&mut stack), pop(&mut stack));
+                    let any = node == Node::Or;
+                    (start, (!in_phrase).then(|| left.join(any, right)))
+                }
+            };
+            // A part of a phrase is cut out again with the phrase; what it is by itself
+            // is not needed.
+            let terms = terms.unwrap_or_else(|| {
+                let whole = !self.in_phrase[at] || matches!(node, Node::Phrase(_));
+                Terms::Term(if whole {
+                    self.part(start, at)
+                } else {
+                    TsQuery::default()
+                })
+            });
+            stack.push((start, terms));
+        }
+        stack.pop().map_or(Terms::Or(Vec::new()), |(_, terms)| terms)
+    }
+
+    /// The sub-tree in these nodes as a query of its own.
+    fn part(&self, first: usize, last: usize) -> TsQuery {
+        let mut text = String::new();
+        let nodes = self.nodes[first..=last].iter().map(|&node| match node {
+            Node::Lexeme(lexeme) => {
+                let start = u32::try_from(text.len()).expect("no more than the whole");
+                text.push_str(self.lexeme(lexeme));
+                Node::Lexeme(Lexeme { start, ..lexeme })
+            }
+            node => node,
+        });
+        let nodes = nodes.collect();
+        TsQuery::new(nodes, text)
+    }
+
     fn lexeme(&self, lexeme: Lexeme) -> &str {
         let start = lexeme.start as usize;
         &self.text[start..start + usize::from(lexeme.len)]
+    }
+}
+
+/// A query cut into words and phrases; see [`TsQuery::terms`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Terms {
+    /// One word or one phrase.
+    Term(TsQuery),
+    /// Not this.
+    Not(Box<Terms>),
+    /// All of them.
+    And(Vec<Terms>),
+    /// One of them; of none: nothing matches.
+    Or(Vec<Terms>),
+}
+
+impl Terms {
+    /// `self OR right` if `any`, else `self AND right`; chains stay flat.
+    fn join(self, any: bool, right: Terms) -> Terms {
+        let mut parts = match self {
+            Terms::Or(parts) if any => parts,
+            Terms::And(parts) if !any => parts,
+            other => vec![other],
+        };
+        match right {
+            Terms::Or(more) if any => parts.extend(more),
+            Terms::And(more) if !any => parts.extend(more),
+            other => parts.push(other),
+        }
+        if any { Terms::Or(parts) } else { Terms::And(parts) }
     }
 }
 

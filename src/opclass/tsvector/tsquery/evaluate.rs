@@ -10,6 +10,7 @@
 //! it must give also where they are curious (the width of a phrase that was not found).
 
 use super::{Node, Operand, TsQuery, pop};
+use crate::opclass::tsvector::TsVector;
 
 /// False, don't know, true: in that order, so AND is `min` and OR is `max`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -33,10 +34,34 @@ pub const fn position_word(position: u16, weight: u8) -> u16 {
 
 /// What a query is tested on: lexemes with their position words.
 pub trait Lexemes {
-    /// Calls `see` with the position words (ascending; none if the lexeme has no
-    /// positions) of `lexeme` if it is there, or of every lexeme that starts with it,
+    /// Calls `see` with `lexeme` and its position words (ascending; none if it has no
+    /// positions) if it is there, or of every lexeme that starts with it,
     /// until `see` returns `false`.
-    fn find(&self, lexeme: &str, prefix: bool, see: &mut dyn FnMut(&[u16]) -> bool);
+    fn find(
+        &self,
+        lexeme: &str,
+        prefix: bool,
+        see: &mut dyn FnMut(&str, &[u16]) -> bool,
+    );
+}
+
+impl Lexemes for TsVector {
+    fn find(
+        &self,
+        lexeme: &str,
+        prefix: bool,
+        see: &mut dyn FnMut(&str, &[u16]) -> bool,
+    ) {
+        if prefix {
+            for (found, words) in self.with_prefix(lexeme) {
+                if !see(found, words) {
+                    break;
+                }
+            }
+        } else if let Some(words) = self.get(lexeme) {
+            see(lexeme, words);
+        }
+    }
 }
 
 /// A node's result.
@@ -56,8 +81,9 @@ impl Value {
 
 /// Where lexeme results come from.
 trait Source {
-    /// `positions`: the node lies in a phrase.
-    fn lexeme(&self, operand: &Operand<'_>, positions: bool) -> Value;
+    /// `number`: which lexeme of the query, from the left; `positions`: it lies in a
+    /// phrase.
+    fn lexeme(&self, number: usize, operand: &Operand<'_>, positions: bool) -> Value;
 
     /// What counts for an undecided operand above all phrases.
     const UNDECIDED: Ternary;
@@ -75,8 +101,15 @@ impl TsQuery {
         self.evaluate(&Presence(present))
     }
 
+    /// Whether the query is true where its lexemes, numbered from the left, are at these
+    /// positions; those without any are not there. For ranking.
+    pub fn matches_at(&self, positions: &[Vec<u16>]) -> bool {
+        self.evaluate(&Numbered(positions)) == Ternary::True
+    }
+
     fn evaluate<S: Source>(&self, source: &S) -> Ternary {
         let mut stack: Vec<Value> = Vec::new();
+        let mut number = 0;
         for (&node, &in_phrase) in self.nodes.iter().zip(&self.in_phrase) {
             let value = match node {
                 Node::Lexeme(lexeme) => {
@@ -86,7 +119,8 @@ impl TsQuery {
                         prefix: lexeme.prefix,
                         positive: true,
                     };
-                    source.lexeme(&operand, in_phrase)
+                    number += 1;
+                    source.lexeme(number - 1, &operand, in_phrase)
                 }
                 Node::Not if in_phrase => not_in_phrase(pop(&mut stack)),
                 Node::Not => Value::plain(match settled::<S>(&pop(&mut stack)) {
@@ -242,14 +276,14 @@ struct Vector<'a>(&'a dyn Lexemes);
 impl Source for Vector<'_> {
     const UNDECIDED: Ternary = Ternary::False;
 
-    fn lexeme(&self, operand: &Operand<'_>, positions: bool) -> Value {
+    fn lexeme(&self, _: usize, operand: &Operand<'_>, positions: bool) -> Value {
         let passes = |word: u16| {
             operand.weights == 0
                 || operand.weights & (1 << (word >> POSITION_BITS)) != 0
         };
         let mut value = Value::plain(Ternary::False);
         let mut found = 0;
-        self.0.find(operand.lexeme, operand.prefix, &mut |words| {
+        self.0.find(operand.lexeme, operand.prefix, &mut |_, words| {
             if !positions {
                 // A lexeme without positions satisfies any mask.
                 if words.is_empty() || words.iter().any(|&word| passes(word)) {
@@ -286,7 +320,7 @@ struct Presence<'a>(&'a dyn Fn(&str, bool) -> bool);
 impl Source for Presence<'_> {
     const UNDECIDED: Ternary = Ternary::Maybe;
 
-    fn lexeme(&self, operand: &Operand<'_>, positions: bool) -> Value {
+    fn lexeme(&self, _: usize, operand: &Operand<'_>, positions: bool) -> Value {
         let is = if !(self.0)(operand.lexeme, operand.prefix) {
             Ternary::False
         } else if positions || operand.weights != 0 {
@@ -295,5 +329,24 @@ impl Source for Presence<'_> {
             Ternary::True
         };
         Value::plain(is)
+    }
+}
+
+/// Lexemes by number.
+struct Numbered<'a>(&'a [Vec<u16>]);
+
+impl Source for Numbered<'_> {
+    const UNDECIDED: Ternary = Ternary::False;
+
+    fn lexeme(&self, number: usize, _: &Operand<'_>, positions: bool) -> Value {
+        match self.0.get(number) {
+            Some(words) if !words.is_empty() => Value {
+                is: Ternary::True,
+                positions: if positions { words.clone() } else { Vec::new() },
+                neg: false,
+                width: 0,
+            },
+            _ => Value::plain(Ternary::False),
+        }
     }
 }

@@ -7,10 +7,7 @@
 
 use super::{LEXEME_MAX, Lexeme, Node, TEXT_MAX, TsQuery, pop, refused};
 use crate::error::Result;
-
-/// The word parser and the dictionaries: calls back with each lexeme of a text and its
-/// position, in order; a dropped word leaves a gap in the positions.
-pub type Pipeline<'a> = dyn FnMut(&str, &mut dyn FnMut(&str, u16)) + 'a;
+use crate::opclass::tsvector::Config;
 
 /// A query in the making.
 pub(super) struct Builder<'a> {
@@ -129,7 +126,7 @@ fn join(operator: Node, x: Rest, y: Rest) -> (Option<Node>, Rest) {
 /// when it has no lexeme at all. Lexemes at one position are joined by AND.
 pub(super) fn push(
     builder: &mut Builder<'_>,
-    pipeline: &mut Pipeline<'_>,
+    config: &Config,
     operand: &str,
     weights: u8,
     prefix: bool,
@@ -145,7 +142,7 @@ pub(super) fn push(
         }
         *joined += 1;
     };
-    pipeline(operand, &mut |lexeme, position| {
+    config.lexemes(operand, &mut |lexeme, position| {
         if result.is_err() {
             return;
         }
