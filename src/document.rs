@@ -5,6 +5,9 @@
 //! flat tape of events, so that a document costs no allocation per value.
 
 use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
 
 use crate::tid::Tid;
 
@@ -55,6 +58,19 @@ pub struct Document<'a> {
     pub warnings: Vec<String>,
 }
 
+/// One message's problem.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Problem {
+    /// Input file.
+    pub file: String,
+    /// Byte offset of the message in it.
+    pub offset: u64,
+    /// What is wrong, one sentence.
+    pub reason: String,
+    /// Whether the message was left out.
+    pub skipped: bool,
+}
+
 /// A field a format offers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Field {
@@ -78,7 +94,8 @@ pub enum JsonEvent<'a> {
     Null,
     /// `true`, `false`
     Bool(bool),
-    /// A number in plain decimal notation, scale kept, as PostgreSQL prints it.
+    /// A number in plain decimal notation, scale kept, as PostgreSQL prints it; where an
+    /// exponent would make that long, an integer and an exponent (`15e-1000`).
     Number(&'a str),
     /// A string value, unescaped.
     String(&'a str),
@@ -120,6 +137,11 @@ impl Json {
         self.tape.len()
     }
 
+    /// Bytes of memory held.
+    pub fn capacity(&self) -> usize {
+        self.tape.capacity()
+    }
+
     /// True when nothing has been pushed.
     pub fn is_empty(&self) -> bool {
         self.tape.is_empty()
@@ -151,6 +173,11 @@ impl Json {
         self.tape.extend_from_slice(&other.tape);
     }
 
+    /// Appends a part of another tape, cut between events.
+    pub fn append_part(&mut self, other: &Json, part: Range<usize>) {
+        self.tape.extend_from_slice(&other.tape[part]);
+    }
+
     fn push_text(&mut self, tag: u8, text: &str) {
         let len = u32::try_from(text.len()).expect("JSON strings stay below 4 GB");
         self.tape.push(tag);
@@ -160,7 +187,12 @@ impl Json {
 
     /// The events, in order.
     pub fn events(&self) -> JsonEvents<'_> {
-        JsonEvents { tape: &self.tape, at: 0 }
+        self.events_from(0)
+    }
+
+    /// The events from a place between two events on.
+    pub fn events_from(&self, place: usize) -> JsonEvents<'_> {
+        JsonEvents { tape: &self.tape, at: place }
     }
 }
 

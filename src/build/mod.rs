@@ -1,21 +1,38 @@
 //! The build: from input files to an archive directory.
 
+mod accumulate;
+mod arena;
+mod merge;
+mod plan;
+mod report;
 pub mod stats;
+mod watch;
+mod worker;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::budget::Bytes;
-use crate::catalog::IndexDefinition;
-use crate::error::{Error, Result};
+use crate::archive::{BlockRanges, Inputs};
+use crate::budget::{Bytes, MemoryBudget};
+use crate::catalog::{ArchiveWriter, IndexDefinition};
+use crate::error::Result;
+use crate::tempspace::TempSpace;
+use crate::tuplesort::Tuplesort;
+use merge::{Loading, Merging};
+use plan::Plan;
 use stats::BuildStats;
+use watch::{Ticker, Watch};
+use worker::{InOrder, Scan};
 
 /// Smallest memory limit of a build.
 pub const MEMORY_MIN: Bytes = Bytes(16 << 20);
 /// Memory limit unless another is set.
 pub const MEMORY_DEFAULT: Bytes = Bytes(256 << 20);
+
+/// Problems that the report lists one by one; further ones are only counted.
+pub const PROBLEMS_MAX: usize = 1000;
 
 /// What happens with a message that cannot be indexed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,6 +82,7 @@ pub struct Builder {
     fillfactor: u8,
     on_error: OnError,
     force: bool,
+    extract_only: bool,
     progress: Option<ProgressFn>,
     cancel: Arc<AtomicBool>,
 }
@@ -96,6 +114,7 @@ impl Builder {
             fillfactor: 100,
             on_error: OnError::default(),
             force: false,
+            extract_only: false,
             progress: None,
             cancel: Arc::default(),
         }
@@ -149,6 +168,9 @@ impl Builder {
         self
     }
 
+    /// Problems that the report lists one by one; further ones are only counted.
+    pub const PROBLEMS_MAX: usize = 1000;
+
     /// What happens with a message that cannot be indexed.
     pub fn on_error(mut self, on_error: OnError) -> Builder {
         self.on_error = on_error;
@@ -158,6 +180,13 @@ impl Builder {
     /// Replaces an archive that exists.
     pub fn force(mut self, force: bool) -> Builder {
         self.force = force;
+        self
+    }
+
+    /// Only scans: keys are made and dropped, and no archive appears. For measuring what
+    /// the rest of a build costs.
+    pub fn extract_only(mut self, only: bool) -> Builder {
+        self.extract_only = only;
         self
     }
 
@@ -174,7 +203,80 @@ impl Builder {
     }
 
     /// Builds the archive directory `output`; it appears complete or not at all.
-    pub fn build(&self, _output: &Path) -> Result<BuildStats> {
-        Err(Error::invalid("not built yet"))
+    pub fn build(&self, output: &Path) -> Result<BuildStats> {
+        let inputs = Arc::new(Inputs::open(&self.inputs, self.format.as_deref())?);
+        let plan = Plan::new(self, &inputs)?;
+        let budget = MemoryBudget::new(self.memory);
+        let beside = output.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let temp = self.temp_dir.as_deref().or(beside).unwrap_or(Path::new("."));
+        let space = TempSpace::create(temp, self.temp_limit.map(|limit| limit.0))?;
+        let archive = ArchiveWriter::create(output, self.force)?;
+        let pool = plan.pool()?;
+        let watch = Watch::new(&self.cancel, &budget, &space);
+        let ticker = Ticker::start(&watch, self.progress.clone());
+
+        // 1. Split, decode, extract, accumulate, spill.
+        watch.begin(0, inputs.total_bytes());
+        let ranges = BlockRanges::new(Arc::clone(&inputs));
+        let documents = InOrder::new(archive.documents()?, &budget);
+        let sort = Tuplesort::begin(plan.sort, &budget, &space);
+        let scan = Scan {
+            plan: &plan,
+            inputs: &inputs,
+            ranges: &ranges,
+            sort: &sort,
+            documents: &documents,
+            budget: &budget,
+            watch: &watch,
+        };
+        let mut scanned = worker::scan(&scan, pool.as_ref())?;
+        let documents = documents.finish()?;
+        if self.extract_only {
+            return Ok(BuildStats {
+                phases: watch.phases(),
+                ..scanned.into_stats(documents)
+            });
+        }
+
+        // 2. Every run is sealed, in memory or on tape, and there are few enough of them.
+        let mut runs = sort.perform();
+        watch.begin(1, runs.raw_bytes());
+        let merging = Merging::plan(&plan, &mut runs, &budget, &watch)?;
+
+        // 3. Parts of the key space are merged by workers and loaded in order.
+        watch.begin(2, runs.raw_bytes());
+        let mut loading = Loading::new(&plan, &archive, self.fillfactor);
+        let merged = merging.run(&runs, pool.as_ref(), &mut loading)?;
+        let sort = merging.stats(&runs);
+        drop(runs);
+        let loaded = loading.finish()?;
+
+        // 4. Everything reaches the disk, then the directory its place.
+        watch.begin(3, 0);
+        loaded.sync(&watch)?;
+        for (worker, merged) in scanned.workers.iter_mut().zip(&merged.workers) {
+            worker.merge = merged.seconds;
+            worker.stalled = merged.stalled;
+        }
+        let report = report::Report {
+            builder: self,
+            plan: &plan,
+            inputs: &inputs,
+            scanned,
+            merged,
+            loaded: &loaded,
+            documents,
+            ranges: &ranges,
+            sort,
+        };
+        let catalog = report.catalog();
+        let mut stats = report.stats();
+        stats.temp = space.usage();
+        stats.phases = watch.phases();
+        stats.memory = watch.memory();
+        watch.check()?;
+        archive.publish(&catalog, &stats)?;
+        drop(ticker);
+        Ok(stats)
     }
 }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::document::Problem;
 use crate::tempspace::TempUsage;
 
 /// A whole build.
@@ -24,12 +25,31 @@ pub struct BuildStats {
     pub indexes: Vec<IndexStats>,
     /// By number; one for the leader when there are no workers.
     pub workers: Vec<WorkerStats>,
+    /// The shared tuplesort.
+    #[serde(default)]
+    pub sort: SortStats,
     /// All temporary files together.
     pub temp: TempUsage,
     /// The account and the operating system's figure.
     pub memory: MemoryStats,
     /// Messages that were left out, and messages indexed with something missing.
     pub problems: Problems,
+}
+
+/// The shared tuplesort.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct SortStats {
+    /// Sorted runs, on disk and in memory.
+    pub runs: u64,
+    /// Merge passes before the last one, because there were more runs than the memory
+    /// has read buffers for.
+    pub extra_passes: u32,
+    /// Read buffer per tape in the last pass.
+    pub window: u64,
+    /// Workers that merged at a time.
+    pub merge_workers: usize,
+    /// Parts of the key space.
+    pub parts: u64,
 }
 
 /// What was read.
@@ -164,17 +184,4 @@ pub struct Problems {
     pub damaged: u64,
     /// The first of them, in input order, up to a bound.
     pub list: Vec<Problem>,
-}
-
-/// One message's problem.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct Problem {
-    /// Input file.
-    pub file: String,
-    /// Byte offset of the message in it.
-    pub offset: u64,
-    /// What is wrong, one sentence.
-    pub reason: String,
-    /// Whether the message was left out.
-    pub skipped: bool,
 }

@@ -98,8 +98,9 @@ pub trait OpClass: Send + Sync {
     /// One line for help texts.
     fn summary(&self) -> &'static str;
 
-    /// The keys' type on disk, for values of this kind.
-    fn key_type(&self, kind: ValueKind) -> KeyType;
+    /// The keys' type on disk, for values of this kind; `config` as in
+    /// [`OpClass::extractor`].
+    fn key_type(&self, kind: ValueKind, config: Option<&str>) -> KeyType;
 
     /// Whether values of this kind can be indexed.
     fn accepts(&self, kind: ValueKind) -> bool;

@@ -6,6 +6,7 @@
 //! words for English.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use super::dictionary::Dictionary;
 use super::languages;
@@ -44,6 +45,12 @@ pub enum Lexized<'t> {
     StopWord,
     /// The lexeme to index.
     Lexeme(Cow<'t, str>),
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Config").field(&self.name).finish()
+    }
 }
 
 impl Config {

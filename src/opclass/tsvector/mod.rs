@@ -4,6 +4,8 @@
 //! to dictionaries; what comes back are the lexemes, which are the keys. [`TsVector`] is
 //! the lexemes with their positions, for phrases, weights and rechecks.
 
+pub mod tsquery;
+
 use super::{Argument, Extractor, KeyQuery, KeyType, OpClass};
 use crate::document::ValueKind;
 use crate::error::{Error, Result};
@@ -41,7 +43,7 @@ impl OpClass for TsvectorOps {
     fn summary(&self) -> &'static str {
         "lexemes of a text"
     }
-    fn key_type(&self, _kind: ValueKind) -> KeyType {
+    fn key_type(&self, _kind: ValueKind, _config: Option<&str>) -> KeyType {
         KeyType::Text
     }
     fn accepts(&self, kind: ValueKind) -> bool {
@@ -61,9 +63,7 @@ impl OpClass for TsvectorOps {
         argument: &Argument,
     ) -> Result<KeyQuery> {
         match (operator, argument) {
-            ("@@" | "@@@", Argument::Text(_)) => {
-                Err(Error::invalid("tsvector_ops cannot read a tsquery"))
-            }
+            ("@@" | "@@@", Argument::Text(query)) => tsquery::key_query(query),
             _ => Err(Error::invalid(format!(
                 "tsvector_ops takes `@@` with a tsquery, found `{operator}` with {argument:?}"
             ))),
