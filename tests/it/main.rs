@@ -10,6 +10,7 @@ mod gin_model; // entries written and read back
 mod gin_support; // index files for the tests of `gin`
 mod harness; // the oracle, throw-away clusters and the memory sampler do what they say
 mod keys_trigram; // trigrams, LIKE, regular expressions, arrays beside a live PostgreSQL
+mod keys_tsvector; // tokens, lexemes, configurations beside a live PostgreSQL
 mod layering; // who may import whom
 mod matrix; // workers × memory × codec: the same bytes
 mod memory; // the memory limit by the operating system's figures
