@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use ginmill::opclass::tsvector::parser::{Parser, TokenType};
 use ginmill::opclass::tsvector::{Config, TsVector};
-use postgres::Client;
 
 use crate::support;
 
@@ -103,14 +102,9 @@ impl Texts {
     }
 }
 
-/// A database of the test's own has no default that matters here.
-fn oracle() -> Option<Client> {
-    support::oracle()
-}
-
 #[test]
 fn tokens_are_those_of_ts_parse() {
-    let Some(mut client) = oracle() else { return };
+    let Some(mut client) = support::oracle() else { return };
     let sql = "SELECT coalesce(array_agg(p.tokid ORDER BY p.n) FILTER (WHERE n > 0), '{}'),
                       coalesce(array_agg(p.token ORDER BY p.n) FILTER (WHERE n > 0), '{}')
         FROM unnest($1::text[]) WITH ORDINALITY AS t (x, o)
@@ -133,7 +127,7 @@ fn tokens_are_those_of_ts_parse() {
 
 #[test]
 fn vectors_are_those_of_to_tsvector_in_every_configuration() {
-    let Some(mut client) = oracle() else { return };
+    let Some(mut client) = support::oracle() else { return };
     let sql = "SELECT to_tsvector($2::text::regconfig, x)::text
         FROM unnest($1::text[]) WITH ORDINALITY AS t (x, o) ORDER BY o";
     let names: Vec<&str> = Config::names().collect();
@@ -157,7 +151,7 @@ fn vectors_are_those_of_to_tsvector_in_every_configuration() {
 
 #[test]
 fn the_text_form_of_a_vector_is_read_and_printed_as_the_server_does() {
-    let Some(mut client) = oracle() else { return };
+    let Some(mut client) = support::oracle() else { return };
     let pieces = [
         "a", "b", "'", "''", "\\", ":", "1", "2", "16383", "70000", ",", "A", "b", "d",
         "*", " ", "\t", "\u{3000}", "é", "0", "'x y'", ":3",
@@ -181,8 +175,23 @@ fn the_text_form_of_a_vector_is_read_and_printed_as_the_server_does() {
 }
 
 #[test]
+fn stop_words_of_every_language_are_dropped_as_the_server_does() {
+    let Some(mut client) = support::oracle() else { return };
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/opclass/tsvector/stopwords");
+    for file in support::names_in(folder.as_ref()) {
+        let Some(name) = file.strip_suffix(".stop") else { continue };
+        let text = std::fs::read_to_string(format!("{folder}/{file}")).unwrap();
+        let text = format!("{text} {}", text.to_uppercase());
+        let sql = "SELECT to_tsvector($1::text::regconfig, $2)::text";
+        let theirs = client.query_one(sql, &[&name, &text]).unwrap();
+        let ours = TsVector::to_tsvector(Config::find(name).unwrap(), &text).unwrap();
+        assert_eq!(ours.to_string(), theirs.get::<_, &str>(0), "{name}");
+    }
+}
+
+#[test]
 fn every_configuration_of_the_server_is_here_and_maps_the_same_types() {
-    let Some(mut client) = oracle() else { return };
+    let Some(mut client) = support::oracle() else { return };
     let sql = "SELECT c.cfgname, t.alias, d.dictname FROM pg_ts_config AS c
         JOIN pg_ts_config_map AS m ON m.mapcfg = c.oid
         JOIN ts_token_type('default') AS t ON t.tokid = m.maptokentype
