@@ -21,6 +21,7 @@ mod languages;
 mod machine;
 pub mod parser;
 mod stemmer;
+mod table;
 mod vector;
 
 use extract::TsvectorExtractor;
