@@ -12,6 +12,7 @@ mod keys;
 mod lines;
 mod man;
 mod progress;
+mod query;
 mod report;
 
 use std::io::Write;
@@ -38,6 +39,7 @@ enum Verb {
     Index(index::Args),
     Report(report::Args),
     Keys(keys::Args),
+    Query(query::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -47,6 +49,7 @@ fn command() -> clap::Command {
     Cli::command()
         .mut_subcommand("index", index::with_lists)
         .mut_subcommand("keys", keys::with_lists)
+        .mut_subcommand("query", keys::with_lists)
 }
 
 fn run(cli: Cli, face: &mut Face) -> Result<Status, Failure> {
@@ -54,6 +57,7 @@ fn run(cli: Cli, face: &mut Face) -> Result<Status, Failure> {
         Verb::Index(args) => args.run(face),
         Verb::Report(args) => args.run(face),
         Verb::Keys(args) => args.run(face),
+        Verb::Query(args) => args.run(face),
         Verb::Completions(args) => args.run(face),
         Verb::Man(args) => args.run(face),
     }?;
