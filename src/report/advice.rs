@@ -2,7 +2,7 @@
 
 use super::tables::total_spill;
 use super::text::{count, percent, size};
-use super::{Cell, Report, Table, index_bytes};
+use super::{Cell, Report, Table, index_bytes, names};
 use crate::build::stats::BuildStats;
 
 /// The account may be exceeded by this much before it is worth a sentence, bytes.
@@ -31,7 +31,7 @@ impl Report for Advice {
 
     fn table(&self, stats: &BuildStats) -> Table {
         Table {
-            columns: vec!["advice"],
+            columns: names(&["advice"]),
             rows: advice(stats)
                 .into_iter()
                 .map(|line| vec![Cell::Text(line)])

@@ -98,7 +98,7 @@ pub struct Renderer {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Table {
     /// Names of the columns, with the unit where cells do not show it.
-    pub columns: Vec<&'static str>,
+    pub columns: Vec<String>,
     /// Rows; each has a cell per column.
     pub rows: Vec<Vec<Cell>>,
     /// Whether the last row sums up the others.
@@ -124,6 +124,11 @@ pub enum Cell {
     Number(f64),
     /// No value.
     None,
+}
+
+/// Columns by their names.
+pub(crate) fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 impl From<&str> for Cell {

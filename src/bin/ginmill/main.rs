@@ -5,9 +5,11 @@
 //! found or damage found, 2 error, 130 stopped on request; a reader of stdout that went
 //! away is no error.
 
+mod check;
 mod completions;
 mod face;
 mod index;
+mod inspect;
 mod keys;
 mod lines;
 mod man;
@@ -38,6 +40,8 @@ struct Cli {
 enum Verb {
     Index(index::Args),
     Report(report::Args),
+    Check(check::Args),
+    Inspect(inspect::Args),
     Keys(keys::Args),
     Query(query::Args),
     Completions(completions::Args),
@@ -56,6 +60,8 @@ fn run(cli: Cli, face: &mut Face) -> Result<Status, Failure> {
     let status = match cli.verb {
         Verb::Index(args) => args.run(face),
         Verb::Report(args) => args.run(face),
+        Verb::Check(args) => args.run(face),
+        Verb::Inspect(args) => args.run(face),
         Verb::Keys(args) => args.run(face),
         Verb::Query(args) => args.run(face),
         Verb::Completions(args) => args.run(face),
