@@ -7,15 +7,19 @@
 
 mod check;
 mod completions;
+mod dates;
 mod face;
 mod index;
 mod inspect;
 mod keys;
 mod lines;
 mod man;
+mod mbox;
 mod progress;
 mod query;
 mod report;
+mod search;
+mod show;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -39,6 +43,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Index(index::Args),
+    Search(search::Args),
+    Show(show::Args),
     Report(report::Args),
     Check(check::Args),
     Inspect(inspect::Args),
@@ -59,6 +65,8 @@ fn command() -> clap::Command {
 fn run(cli: Cli, face: &mut Face) -> Result<Status, Failure> {
     let status = match cli.verb {
         Verb::Index(args) => args.run(face),
+        Verb::Search(args) => args.run(face),
+        Verb::Show(args) => args.run(face),
         Verb::Report(args) => args.run(face),
         Verb::Check(args) => args.run(face),
         Verb::Inspect(args) => args.run(face),
