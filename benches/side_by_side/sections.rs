@@ -41,6 +41,8 @@ struct Bench<'a> {
     args: &'a Args,
     rounds: u32,
     mail: Mail,
+    /// Whether that is only a part of the input.
+    part: bool,
     program: Program,
     work: PathBuf,
     /// Seconds to cut the input into messages.
@@ -62,7 +64,7 @@ pub fn measure(args: &Args) -> Outcome<Comparison> {
         input: Input {
             files: bench.mail.files(),
             bytes: bench.mail.bytes(),
-            part: args.quick,
+            part: bench.part,
             ..Input::default()
         },
         memory: args.memory.0,
@@ -95,7 +97,8 @@ pub fn measure(args: &Args) -> Outcome<Comparison> {
 impl<'a> Bench<'a> {
     fn new(args: &'a Args, work: &Path) -> Outcome<Bench<'a>> {
         let mut mail = Mail::open(&args.input)?;
-        if args.quick && mail.bytes() > QUICK {
+        let part = args.quick && mail.bytes() > QUICK;
+        if part {
             mail = mail.part(QUICK, &work.join("part"))?;
         }
         // the first time brings the input into the page cache
@@ -105,6 +108,7 @@ impl<'a> Bench<'a> {
             args,
             rounds: if args.quick { 1 } else { args.rounds },
             mail,
+            part,
             program: Program::new(work)?,
             work: work.to_path_buf(),
             claiming,

@@ -57,6 +57,8 @@ pub struct Plan {
     pub sort: SortOptions,
     /// What happens with a message that cannot be indexed.
     pub on_error: OnError,
+    /// Whether keys are dropped as soon as they are made.
+    pub extract_only: bool,
 }
 
 impl std::fmt::Debug for Plan {
@@ -151,6 +153,7 @@ impl Plan {
             share,
             sort,
             on_error: builder.on_error,
+            extract_only: builder.extract_only,
         })
     }
 

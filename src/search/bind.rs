@@ -10,8 +10,9 @@
 
 use regex::{Regex, RegexBuilder};
 
+use super::array_text::parse_array;
 use super::dates;
-use super::grammar::{Condition, Expr, Operand, QueryFunction, Source, parse_array};
+use super::grammar::{Condition, Expr, Operand, QueryFunction, Source};
 use super::recheck::{ArrayOperator, Comparison, Leaf, Node, Similarity, Test};
 use crate::catalog::ResolvedIndex;
 use crate::document::{Field, ValueKind};
@@ -292,7 +293,7 @@ impl Binder<'_> {
             "LIKE" | "ILIKE" => {
                 let like = Like::new(text, operator == "ILIKE").map_err(here)?;
                 let shown = literals(text, operator == "ILIKE");
-                Test::Like { field, like, shown }
+                Test::Like { field, like: Box::new(like), shown }
             }
             "~" | "~*" => {
                 let regex = RegexBuilder::new(text)

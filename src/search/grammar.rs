@@ -655,59 +655,6 @@ fn affirmed_or_denied(expr: Expr, denied: bool) -> Expr {
     if denied { negation(expr) } else { expr }
 }
 
-/// Reads PostgreSQL's text form of a one-dimensional array, `{a,"b c",NULL}`.
-pub fn parse_array(text: &str) -> Option<Vec<Option<String>>> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let mut elements = Vec::new();
-    let mut rest = inner.trim_start();
-    if rest.is_empty() {
-        return Some(elements);
-    }
-    loop {
-        let mut element = String::new();
-        let quoted = rest.starts_with('"');
-        let mut characters = rest.char_indices().skip(usize::from(quoted));
-        let mut escaped_any = false;
-        // Length of `element` that trailing white space cannot take away.
-        let mut solid = 0;
-        let behind = loop {
-            match characters.next() {
-                None if quoted => return None,
-                None => break rest.len(),
-                Some((at, '"')) if quoted => break at + 1,
-                Some((at, ',')) if !quoted => break at,
-                Some((_, '{' | '}' | '"')) if !quoted => return None,
-                Some((_, '\\')) => {
-                    element.push(characters.next()?.1);
-                    escaped_any = true;
-                    solid = element.len();
-                }
-                Some((_, c)) => {
-                    element.push(c);
-                    if quoted || !c.is_ascii_whitespace() {
-                        solid = element.len();
-                    }
-                }
-            }
-        };
-        element.truncate(solid);
-        rest = rest[behind..].trim_start();
-        if quoted || escaped_any {
-            elements.push(Some(element));
-        } else if element.is_empty() {
-            return None;
-        } else if element.eq_ignore_ascii_case("null") {
-            elements.push(None);
-        } else {
-            elements.push(Some(element));
-        }
-        if rest.is_empty() {
-            return Some(elements);
-        }
-        rest = rest.strip_prefix(',')?.trim_start();
-    }
-}
-
 #[cfg(test)]
 #[path = "grammar_tests.rs"]
 mod tests;

@@ -160,21 +160,3 @@ fn nesting_is_bounded() {
     assert!(refused(&nested(1_000_000)).contains("parentheses nest more than"));
     assert_eq!(parsed(&format!("{}a = 1", "not ".repeat(1_000_000))), "a = Integer(1)");
 }
-
-#[test]
-fn array_texts_are_postgresqls() {
-    let read = |text: &str| {
-        parse_array(text).map(|elements| {
-            let shown = elements.iter().map(|e| e.as_deref().unwrap_or("-"));
-            shown.collect::<Vec<_>>().join("|")
-        })
-    };
-    assert_eq!(
-        read("{a, b c ,NULL,\"NULL\",\"x,\\\"y\"}").as_deref(),
-        Some("a|b c|-|NULL|x,\"y")
-    );
-    assert_eq!(read(" {} ").as_deref(), Some(""));
-    for bad in ["a", "{a", "{,}", "{a,}", "{\"a}", "{{a}}", "{a\"b}", "{\"a\"b}"] {
-        assert_eq!(read(bad), None, "{bad}");
-    }
-}

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
-use serde::Serialize;
 
 use super::originals::Buffer;
 use super::plain::Ranking;
@@ -106,10 +105,15 @@ impl Joined {
 }
 
 impl Lexemes for Joined {
-    fn find(&self, lexeme: &str, prefix: bool, see: &mut dyn FnMut(&[u16]) -> bool) {
+    fn find(
+        &self,
+        lexeme: &str,
+        prefix: bool,
+        see: &mut dyn FnMut(&str, &[u16]) -> bool,
+    ) {
         let mut go_on = true;
         for (vector, title, shift) in &self.parts {
-            vector.find(lexeme, prefix, &mut |words| {
+            vector.find(lexeme, prefix, &mut |found, words| {
                 let moved: Vec<u16> = words
                     .iter()
                     .map(|&word| {
@@ -118,7 +122,7 @@ impl Lexemes for Joined {
                         position_word(position, if *title { 3 } else { 0 })
                     })
                     .collect();
-                go_on = see(&moved);
+                go_on = see(found, &moved);
                 go_on
             });
             if !go_on {
@@ -362,7 +366,7 @@ mod tests {
             [(vector("cat:1 x:3"), true), (vector("cat:2"), false)].into_iter(),
         );
         let mut seen = Vec::new();
-        joined.find("cat", false, &mut |words| {
+        joined.find("cat", false, &mut |_, words| {
             seen.extend_from_slice(words);
             true
         });

@@ -15,6 +15,7 @@
 //! A limit stops early: documents are tested in the order asked for, and no more of them
 //! than it takes.
 
+mod array_text;
 mod bind;
 mod dates;
 pub mod grammar;
@@ -26,6 +27,7 @@ pub mod rank;
 mod recheck;
 pub mod scan;
 mod snippet;
+mod threads;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -50,6 +52,7 @@ use snippet::Highlighter;
 pub use hits::{Hit, Message};
 pub use plan::PlanNode;
 pub use snippet::Snippet;
+pub use threads::{ThreadLine, ThreadMember, threads};
 
 /// Documents tested before the limit is looked at again, at first; then twice as many
 /// each time.

@@ -6,13 +6,16 @@
 //!
 //! Answers to `tsrank.c`; no normalization.
 
+use std::collections::HashMap;
+
 use crate::opclass::tsvector::tsquery::{Lexemes, TsQuery};
 use crate::opclass::tsvector::{position_of, weight_of};
 
 /// Weights of D, C, B, A, PostgreSQL's defaults.
 pub const WEIGHTS: [f32; 4] = [0.1, 0.2, 0.4, 1.0];
 
-/// A place in the document where lexemes of the query stand.
+/// A place in the document where a word of the query stands; two words at one position
+/// are two places.
 struct Place {
     /// Position and weight.
     word: u16,
@@ -48,28 +51,37 @@ pub fn rank_cd(vector: &dyn Lexemes, query: &TsQuery) -> f32 {
 
 /// Where the query's lexemes stand, in order.
 fn places(vector: &dyn Lexemes, query: &TsQuery) -> Vec<Place> {
-    let mut found: Vec<(u16, usize)> = Vec::new();
+    // The words found, numbered, then their places.
+    let mut names: HashMap<String, usize> = HashMap::new();
+    let mut found: Vec<(u16, usize, usize)> = Vec::new();
     for (number, operand) in query.operands().iter().enumerate() {
-        vector.find(operand.lexeme, operand.prefix, &mut |words| {
+        vector.find(operand.lexeme, operand.prefix, &mut |lexeme, words| {
             let passes = |word: u16| {
                 operand.weights == 0 || operand.weights & (1 << weight_of(word)) != 0
             };
-            found.extend(
-                words.iter().filter(|&&word| passes(word)).map(|&word| (word, number)),
-            );
+            let next = names.len();
+            let name = *names.entry(lexeme.to_owned()).or_insert(next);
+            let words = words.iter().filter(|&&word| passes(word));
+            found.extend(words.map(|&word| (word, name, number)));
             true
         });
     }
-    found.sort_unstable_by_key(|&(word, number)| {
-        (position_of(word), weight_of(word), number)
+    let mut by_number = vec![""; names.len()];
+    for (name, &number) in &names {
+        by_number[number] = name;
+    }
+    found.sort_unstable_by_key(|&(word, name, number)| {
+        (position_of(word), weight_of(word), by_number[name], number)
     });
     found.dedup();
     let mut places: Vec<Place> = Vec::new();
-    for (word, number) in found {
+    let mut last = None;
+    for (word, name, number) in found {
         match places.last_mut() {
-            Some(last) if last.word == word => last.lexemes.push(number),
+            Some(place) if last == Some((word, name)) => place.lexemes.push(number),
             _ => places.push(Place { word, lexemes: vec![number] }),
         }
+        last = Some((word, name));
     }
     places
 }

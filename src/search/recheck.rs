@@ -52,7 +52,7 @@ pub(super) enum Test {
     /// `shown` finds what to highlight.
     Like {
         field: usize,
-        like: Like,
+        like: Box<Like>,
         shown: Option<Regex>,
     },
     Regex {
@@ -312,13 +312,18 @@ fn decimal(threshold: f32) -> f64 {
 struct Bare<'a>(&'a [String]);
 
 impl Lexemes for Bare<'_> {
-    fn find(&self, lexeme: &str, prefix: bool, see: &mut dyn FnMut(&[u16]) -> bool) {
+    fn find(
+        &self,
+        lexeme: &str,
+        prefix: bool,
+        see: &mut dyn FnMut(&str, &[u16]) -> bool,
+    ) {
         let found = |known: &&String| match prefix {
             true => known.starts_with(lexeme),
             false => *known == lexeme,
         };
-        for _ in self.0.iter().filter(found) {
-            if !see(&[]) {
+        for known in self.0.iter().filter(found) {
+            if !see(known, &[]) {
                 break;
             }
         }

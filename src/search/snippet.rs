@@ -186,8 +186,8 @@ fn best_start(text: &str, spans: &[Span]) -> usize {
 
 /// `length` characters from byte `start` on, with white space made single.
 fn cut(text: &str, spans: &[Span], start: usize, length: usize) -> Snippet {
-    let mut snippet = Snippet::default();
-    snippet.cut_before = !text[..start].trim().is_empty();
+    let cut_before = !text[..start].trim().is_empty();
+    let mut snippet = Snippet { cut_before, ..Snippet::default() };
     let mut spans = spans.iter().filter(|span| span.end > start).peekable();
     let mut open: Option<(usize, usize)> = None;
     let mut count = 0;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ginmill::Builder;
 use ginmill::document::Value;
@@ -124,13 +124,13 @@ const ALL_INDEXES: &[&str] = &[
     "subject_tsvector=tsvector_ops(subject, english)",
 ];
 
-fn build(input: &Path, output: PathBuf, indexes: &[&str]) -> Searcher {
+fn build(input: &Path, output: &Path, indexes: &[&str]) -> Searcher {
     let mut builder = Builder::new([input]).workers(2);
     for definition in indexes {
         builder = builder.index(definition.parse().unwrap());
     }
-    builder.build(&output).unwrap();
-    Searcher::open(&output).unwrap()
+    builder.build(output).unwrap();
+    Searcher::open(output).unwrap()
 }
 
 fn find(archive: &Searcher, filter: &str) -> (BTreeSet<u64>, Answer) {
@@ -272,8 +272,8 @@ fn expression(random: &mut Random, depth: usize) -> String {
 /// Two archives of the same mail: with all indexes, and with none that helps.
 fn archives(dir: &TestDir) -> (Searcher, Searcher) {
     let input = dir.write("mail.mbox", mailbox(400));
-    let with = build(&input, dir.path("with.gin"), ALL_INDEXES);
-    let without = build(&input, dir.path("without.gin"), &["l=gin_trgm_ops(list)"]);
+    let with = build(&input, &dir.path("with.gin"), ALL_INDEXES);
+    let without = build(&input, &dir.path("without.gin"), &["l=gin_trgm_ops(list)"]);
     (with, without)
 }
 
@@ -398,7 +398,7 @@ fn a_hit_says_what_it_is_and_why_it_was_found() {
                 We were\nrunning late.\n\n\
                 From a Thu Jan  2 03:04:05 2020\nMessage-ID: <2@x>\n\nNothing.\n";
     let input = dir.write("mail.mbox", mail);
-    let archive = build(&input, dir.path("a.gin"), &ALL_INDEXES[..6]);
+    let archive = build(&input, &dir.path("a.gin"), &ALL_INDEXES[..6]);
     let query = archive.query(Some("budget run"), None).unwrap();
     let answer = archive.search(&query, &SearchOptions::default()).unwrap();
     let [hit] = &answer.hits[..] else { panic!("{:?}", answer.hits) };
@@ -470,7 +470,7 @@ fn the_plan_tells_what_was_done() {
 fn a_changed_or_missing_original_is_named() {
     let dir = TestDir::new();
     let input = dir.write("mail.mbox", mailbox(20));
-    let archive = build(&input, dir.path("a.gin"), ALL_INDEXES);
+    let archive = build(&input, &dir.path("a.gin"), ALL_INDEXES);
     let failure = |archive: &Searcher| {
         let query = archive.query(None, Some("body LIKE '%a%'")).unwrap();
         archive.search(&query, &SearchOptions::default()).unwrap_err().to_string()

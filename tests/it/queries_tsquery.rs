@@ -6,6 +6,7 @@ use std::fmt::Write;
 use ginmill::Error;
 use ginmill::opclass::tsvector::tsquery::TsQuery;
 use ginmill::opclass::tsvector::{Config, TsVector};
+use ginmill::search::rank::rank_cd;
 
 use crate::support;
 
@@ -259,4 +260,37 @@ fn a_vector_matches_a_query_where_the_server_says_so() {
         }
     }
     assert!(matches > 10_000, "only {matches} matches");
+}
+
+#[test]
+fn ranks_are_the_servers() {
+    let Some(mut server) = support::oracle() else { return };
+    let mut random = Random(0x5eed_0003);
+    let vectors: Vec<String> = (0..300).map(|_| a_vector(&mut random)).collect();
+    let parsed: Vec<TsVector> =
+        vectors.iter().map(|text| TsVector::parse(text).unwrap()).collect();
+    let ask = server
+        .prepare(
+            "SELECT q, array_agg(ts_rank_cd(v::tsvector, q::tsquery) ORDER BY m)
+             FROM unnest($1::text[]) WITH ORDINALITY AS a(q, n),
+                  unnest($2::text[]) WITH ORDINALITY AS b(v, m)
+             GROUP BY q, n ORDER BY n",
+        )
+        .unwrap();
+    let queries: Vec<String> =
+        (0..rounds(300)).map(|_| well_formed(&mut random, 3)).collect();
+    let rows = server.query(&ask, &[&queries, &vectors]).unwrap();
+    assert_eq!(rows.len(), queries.len());
+    let mut ranked = 0;
+    for (text, row) in queries.iter().zip(&rows) {
+        let query = TsQuery::parse(text).unwrap();
+        let theirs: Vec<f32> = row.get(1);
+        for (n, theirs) in theirs.into_iter().enumerate() {
+            ranked += usize::from(theirs > 0.0);
+            let call = format!("ts_rank_cd('{}', '{text}')", vectors[n]);
+            let ours = rank_cd(&parsed[n], &query);
+            assert!((ours - theirs).abs() <= theirs * 1e-6, "{call}: {ours} {theirs}");
+        }
+    }
+    assert!(ranked > 1_000, "only {ranked} ranks");
 }

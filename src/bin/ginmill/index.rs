@@ -60,6 +60,9 @@ pub(crate) struct Args {
     /// Replace the archive if it exists
     #[arg(short, long)]
     force: bool,
+    /// Only make keys and drop them, for measuring; no archive appears
+    #[arg(long, hide = true)]
+    extract_only: bool,
     /// How progress is shown on stderr
     #[arg(long, value_enum, default_value_t = progress::Style::Auto)]
     progress: progress::Style,
@@ -137,6 +140,7 @@ impl Args {
             .codec(self.codec.clone())
             .fillfactor(self.fillfactor)
             .force(self.force)
+            .extract_only(self.extract_only)
             .cancel(Arc::clone(&face.cancel))
             .on_error(match self.on_error {
                 OnErrorArg::Skip => OnError::Skip,

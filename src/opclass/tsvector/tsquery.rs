@@ -234,8 +234,9 @@ impl TsQuery {
         operands
     }
 
-    /// The query as conditions on single words and phrases.
-    pub fn terms(&self) -> Terms {
+    /// The query as conditions on single words and phrases. As deep as the query: for
+    /// web searches, which have no parentheses.
+    pub(crate) fn terms(&self) -> Terms {
         let mut stack: Vec<(usize, Terms)> = Vec::new();
         for (at, &node) in self.nodes.iter().enumerate() {
             let in_phrase = self.in_phrase[at];
@@ -290,7 +291,7 @@ impl TsQuery {
 
 /// A query cut into words and phrases; see [`TsQuery::terms`].
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Terms {
+pub(crate) enum Terms {
     /// One word or one phrase.
     Term(TsQuery),
     /// Not this.

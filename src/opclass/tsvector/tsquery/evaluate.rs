@@ -34,22 +34,32 @@ pub const fn position_word(position: u16, weight: u8) -> u16 {
 
 /// What a query is tested on: lexemes with their position words.
 pub trait Lexemes {
-    /// Calls `see` with the position words (ascending; none if the lexeme has no
-    /// positions) of `lexeme` if it is there, or of every lexeme that starts with it,
+    /// Calls `see` with `lexeme` and its position words (ascending; none if it has no
+    /// positions) if it is there, or of every lexeme that starts with it,
     /// until `see` returns `false`.
-    fn find(&self, lexeme: &str, prefix: bool, see: &mut dyn FnMut(&[u16]) -> bool);
+    fn find(
+        &self,
+        lexeme: &str,
+        prefix: bool,
+        see: &mut dyn FnMut(&str, &[u16]) -> bool,
+    );
 }
 
 impl Lexemes for TsVector {
-    fn find(&self, lexeme: &str, prefix: bool, see: &mut dyn FnMut(&[u16]) -> bool) {
+    fn find(
+        &self,
+        lexeme: &str,
+        prefix: bool,
+        see: &mut dyn FnMut(&str, &[u16]) -> bool,
+    ) {
         if prefix {
-            for (_, words) in self.with_prefix(lexeme) {
-                if !see(words) {
+            for (found, words) in self.with_prefix(lexeme) {
+                if !see(found, words) {
                     break;
                 }
             }
         } else if let Some(words) = self.get(lexeme) {
-            see(words);
+            see(lexeme, words);
         }
     }
 }
@@ -273,7 +283,7 @@ impl Source for Vector<'_> {
         };
         let mut value = Value::plain(Ternary::False);
         let mut found = 0;
-        self.0.find(operand.lexeme, operand.prefix, &mut |words| {
+        self.0.find(operand.lexeme, operand.prefix, &mut |_, words| {
             if !positions {
                 // A lexeme without positions satisfies any mask.
                 if words.is_empty() || words.iter().any(|&word| passes(word)) {

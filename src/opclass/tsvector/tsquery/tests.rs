@@ -10,7 +10,7 @@ fn vector(text: &str) -> TsVector {
 
 fn has(vector: &TsVector, lexeme: &str, prefix: bool) -> bool {
     let mut found = false;
-    vector.find(lexeme, prefix, &mut |_| {
+    vector.find(lexeme, prefix, &mut |_, _| {
         found = true;
         false
     });
