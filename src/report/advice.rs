@@ -98,7 +98,22 @@ fn temp(stats: &BuildStats) -> Vec<String> {
             size(spill.plain)
         ));
     }
-    if stats.temp.read > stats.temp.written.saturating_add(stats.temp.written / 10) {
+    let sort = &stats.sort;
+    if sort.extra_passes > 0 {
+        let passes = match sort.extra_passes {
+            1 => "a merge pass came before the last one; more memory avoids it"
+                .to_owned(),
+            n => format!(
+                "{n} merge passes came before the last one; more memory avoids them"
+            ),
+        };
+        lines.push(format!(
+            "{} sorted runs were too many for the read buffers that fit into memory: {passes}.",
+            count(sort.runs)
+        ));
+    } else if stats.temp.read
+        > stats.temp.written.saturating_add(stats.temp.written / 10)
+    {
         lines.push(format!(
             "Temporary files were read {:.1} times; more memory lowers that to once.",
             stats.temp.read as f64 / stats.temp.written.max(1) as f64

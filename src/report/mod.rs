@@ -34,6 +34,7 @@ pub static ALL: &[&dyn Report] = &[
     &tables::Phases,
     &tables::Indexes,
     &tables::Temp,
+    &tables::Sort,
     &tables::Workers,
     &tables::Files,
     &tables::Memory,
@@ -183,4 +184,4 @@ pub(crate) fn index_bytes(stats: &BuildStats) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {}
+mod tests;

@@ -1,5 +1,5 @@
-//! The tables: input and settings, phases, indexes, temporary files, workers, memory,
-//! problems.
+//! The tables: input and settings, phases, indexes, temporary files, sort, workers,
+//! memory, problems.
 
 use super::{Cell, Report, Table, index_bytes, names, text, wall};
 use crate::build::stats::{BuildStats, IndexStats, SpillStats};
@@ -247,6 +247,29 @@ pub(super) fn total_spill(stats: &BuildStats) -> SpillStats {
         sum.written = sum.written.saturating_add(*written);
     }
     sum
+}
+
+pub(super) struct Sort;
+
+impl Report for Sort {
+    fn name(&self) -> &'static str {
+        "sort"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Shared sort and merge"
+    }
+
+    fn table(&self, stats: &BuildStats) -> Table {
+        let sort = &stats.sort;
+        pairs(vec![
+            ("sorted runs", Cell::Count(sort.runs)),
+            ("merge passes before the last", Cell::Count(sort.extra_passes.into())),
+            ("read buffer per tape", Cell::Bytes(sort.window)),
+            ("workers merging at a time", Cell::Count(sort.merge_workers as u64)),
+            ("parts of the key space", Cell::Count(sort.parts)),
+        ])
+    }
 }
 
 pub(super) struct Workers;
