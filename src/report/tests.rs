@@ -125,11 +125,11 @@ fn nonsense() -> BuildStats {
         index.name = "<script>alert(1)</script>\u{1b}[31m".repeat(20);
         index.definition = "x".repeat(500);
         index.bytes = u64::MAX;
-        index.keys = u64::MAX;
+        index.keys = 1 << 40;
         index.spill = SpillStats {
-            runs: u64::MAX,
-            tuples: u64::MAX,
-            tids: u64::MAX,
+            runs: 1 << 30,
+            tuples: 1 << 40,
+            tids: 1 << 40,
             plain: u64::MAX,
             varbyte: u64::MAX,
             keys: u64::MAX,
@@ -199,9 +199,9 @@ Time per phase
 phase                  time  share  CPU time  processors used
 -------------------  ------  -----  --------  ---------------
 scanning             6.00 s   60 %    11.4 s              1.9
-sorting              500 ms    5 %    900 ms              1.8
+sorting              500 ms  5.0 %    900 ms              1.8
 merging and loading  3.00 s   30 %    4.50 s              1.5
-syncing              500 ms    5 %      0 ms              0.0
+syncing              500 ms  5.0 %      0 ms              0.0
 -------------------  ------  -----  --------  ---------------
 total                10.0 s  100 %    16.8 s              1.7
 ";

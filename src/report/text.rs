@@ -102,7 +102,7 @@ pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return "?".to_owned();
     }
-    if seconds < 0.0995 {
+    if seconds < 0.9995 {
         return format!("{} ms", three_digits(seconds * 1000.0));
     }
     if seconds < 99.95 {
