@@ -127,9 +127,9 @@ fn nonsense() -> BuildStats {
         index.bytes = u64::MAX;
         index.keys = 1 << 40;
         index.spill = SpillStats {
-            runs: 1 << 30,
-            tuples: 1 << 40,
-            tids: 1 << 40,
+            runs: 1 << 20,
+            tuples: 1 << 30,
+            tids: 1 << 30,
             plain: u64::MAX,
             varbyte: u64::MAX,
             keys: u64::MAX,
@@ -351,7 +351,7 @@ fn advice_follows_from_the_figures() {
     let lines = advice::advice(&stats);
     for words in [
         "2 of 8 workers were started: each needs 4MB",
-        "would have made temporary files unnecessary",
+        "A memory limit of 96.0 MB or less would have made temporary files unnecessary",
         "Temporary files took 2.86 MB, 12 % of the 22.9 MB",
         "6 sorted runs were too many",
         "a merge pass came before the last one",
@@ -387,8 +387,7 @@ fn a_build_without_faults_gets_little_advice() {
 
     stats.memory.limit = 1 << 30;
     let lines = advice::advice(&stats);
-    let enough =
-        "Everything fitted into memory; a limit of 32.0 MB would have been enough.";
+    let enough = "Everything fitted into memory; about 48.0 MB would have been enough.";
     assert_eq!(lines, [enough]);
     stats.memory.peak_resident = (1 << 30) + 17 * MB;
     assert!(advice::advice(&stats)[0].contains("Memory went 17.0 MB over the limit"));
