@@ -291,30 +291,6 @@ fn query(expr: Option<KeyExpr>) -> KeyQuery {
     }
 }
 
-// STUB-BEGIN
-/// Stub.
-#[derive(Clone, Debug)]
-pub struct JsonPath;
-impl JsonPath {
-    /// Stub.
-    pub fn parse(_: &str) -> Result<JsonPath> {
-        Err(Error::invalid("stub"))
-    }
-    /// Stub.
-    pub fn exists(&self, _: &Json) -> Option<bool> {
-        None
-    }
-    /// Stub.
-    pub fn matches(&self, _: &Json) -> Option<bool> {
-        None
-    }
-    /// Stub.
-    pub fn variable(&self) -> Option<&str> {
-        None
-    }
-}
-// STUB-END
-
 #[cfg(test)]
 mod tests {
     use super::*;
