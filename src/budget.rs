@@ -40,7 +40,8 @@ impl FromStr for Bytes {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exact = UNITS.iter().find(|(_, size)| self.0 != 0 && self.0 % size == 0);
+        let exact =
+            UNITS.iter().find(|(_, size)| self.0 != 0 && self.0.is_multiple_of(*size));
         let (unit, size) = exact.unwrap_or(&UNITS[4]);
         write!(f, "{}{unit}", self.0 / size)
     }

@@ -13,6 +13,9 @@ use crate::targets::{Bound, Target, table};
 
 /// More time with more workers than this is slower, and not the machine's unrest.
 const SLOWER: f64 = 1.03;
+/// Wall clock over processor time of a build with one thread from which on others were
+/// using the machine.
+const RESTLESS: f64 = 1.25;
 /// What code, stacks and the allocator may take on top of the memory limit, bytes.
 const ALLOWANCE: u64 = 16 << 20;
 
@@ -83,6 +86,8 @@ pub struct Comparison {
     pub extraction: Vec<Series>,
     /// Body words with 1 and 2 workers: ginmill, then tantivy.
     pub words: Vec<Series>,
+    /// Body trigrams with 1 worker: ginmill, then Google codesearch.
+    pub trigrams: Vec<Series>,
     /// More cores.
     pub model: Option<Model>,
     /// Ginmill's own report of a build of all indexes with 2 workers.
@@ -246,6 +251,11 @@ impl Comparison {
                 words(3) / words(1),
             ),
             Target::new(
+                "body trigrams, 1 worker: codesearch / ginmill",
+                AtLeast(3.0),
+                time(self.trigrams.get(1)) / time(self.trigrams.first()),
+            ),
+            Target::new(
                 "time per byte: whole input / smallest part",
                 AtMost(1.15),
                 self.growth_ratio(),
@@ -275,6 +285,7 @@ impl Comparison {
             ("All default indexes, 2 workers, by input", &self.growth),
             ("Extraction alone, 2 workers", &self.extraction),
             ("Body words, against tantivy (ids only, English stems)", &self.words),
+            ("Body trigrams, against Google codesearch", &self.trigrams),
         ] {
             if !series.is_empty() {
                 tables.push(series_table(title, series));
@@ -316,6 +327,17 @@ impl Comparison {
             lines.push(format!(
                 "{cut} texts are cut for PostgreSQL to fit its tsvectors, limited to 1 MB"
             ));
+        }
+        let waited = self.together.first().map(|alone| alone.seconds() / alone.cpu());
+        if waited.is_some_and(|waited| waited > RESTLESS) {
+            lines.push(
+                "The leader alone waited for a core: this machine is not quiet.".into(),
+            );
+        }
+        if self.input.part {
+            lines.push(
+                "So small an input is for trying out; its ratios say little.".into(),
+            );
         }
         lines.join("\n") + "\n"
     }
@@ -461,6 +483,7 @@ fn series_table(title: &str, all: &[Series]) -> Table {
             "limit MB",
             "input MB",
             "s",
+            "cpu s",
             "x first",
             "per MB, x first",
             "temp MB",
@@ -479,6 +502,7 @@ fn series_table(title: &str, all: &[Series]) -> Table {
             megabytes(series.memory),
             megabytes(series.input),
             seconds(series.seconds()),
+            seconds(series.cpu()),
             ratio(times),
             ratio(times * input / series.input as f64),
             megabytes(series.temp()),

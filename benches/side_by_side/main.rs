@@ -1,10 +1,10 @@
-//! What does ginmill cost beside PostgreSQL 18 and tantivy, with more workers, less
+//! What does ginmill cost beside PostgreSQL 18 and others, with more workers, less
 //! memory, more input? Side by side in one run, as medians and ratios.
 //!
 //! `benches/compare` starts the server and runs this program. [`mail`] reads the input
 //! with ginmill's own library, [`server`] has PostgreSQL build the default indexes,
-//! [`program`] runs `ginmill index`, [`words`] runs tantivy; each build is watched from
-//! outside by [`process`]. [`sections`] says what is measured in which order: whatever
+//! [`program`] runs `ginmill index`, [`words`] tantivy, [`trigrams`] codesearch; each
+//! build is watched from outside by [`process`]. [`sections`] says what is measured in which order: whatever
 //! is compared alternates, round by round, so that a machine that becomes slower
 //! becomes slower for all. [`model`] predicts more cores than there are, [`targets`]
 //! holds the outcome against what must be reached, [`table`] prints.
@@ -21,6 +21,7 @@ mod series;
 mod server;
 mod table;
 mod targets;
+mod trigrams;
 mod words;
 
 use std::io::Write;
@@ -33,7 +34,7 @@ use ginmill::budget::Bytes;
 /// Any error; what failed is in its sentence.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// Measure ginmill beside PostgreSQL 18 and tantivy, in one run
+/// Measure ginmill beside PostgreSQL 18, tantivy and codesearch, in one run
 #[derive(Parser, Debug)]
 #[command(name = "benches/compare", max_term_width = 100)]
 struct Args {
@@ -85,6 +86,8 @@ enum Section {
     Extraction,
     /// Body words, against tantivy
     Tantivy,
+    /// Body trigrams, against Google codesearch (cindex in PATH: Debian package codesearch)
+    Codesearch,
 }
 
 impl Args {

@@ -71,12 +71,17 @@ impl Program {
             command.arg("--extract-only");
         }
         let used = process::run(&mut command)?;
-        let stats: BuildStats = serde_json::from_slice(&fs::read(&report)?)
-            .map_err(|error| format!("{}: {error}", report.display()))?;
+        let stats: BuildStats = match build.extract_only {
+            // nothing was built, there is nothing to report but time
+            true => BuildStats::default(),
+            false => serde_json::from_slice(&fs::read(&report)?)
+                .map_err(|error| format!("{}: {error}", report.display()))?,
+        };
         let run = Run {
             seconds: used.wall,
             cpu: Some(used.cpu),
-            peak: used.anonymous,
+            // sampled from outside and by itself: whichever saw more
+            peak: used.anonymous.max(stats.memory.peak_resident),
             temp: stats.temp.written,
             index: stats.indexes.iter().map(|index| index.bytes).sum(),
             launched: None,

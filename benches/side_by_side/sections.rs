@@ -15,7 +15,7 @@ use crate::model::Model;
 use crate::program::{Build, Program};
 use crate::series::{Run, Series};
 use crate::server::Server;
-use crate::{Args, Outcome, Section, note, words};
+use crate::{Args, Outcome, Section, note, trigrams, words};
 
 /// Workers that are compared; 0 is the leader alone.
 pub const WORKERS: [usize; 3] = [0, 1, 2];
@@ -27,6 +27,8 @@ pub const USUAL: usize = 2;
 pub const TOGETHER: &str = "all together";
 /// The index that tantivy's is compared with.
 const WORDS: &str = "body_tsvector=tsvector_ops(body, english)";
+/// The index that codesearch's is compared with.
+const TRIGRAMS: &str = "body_trgm=gin_trgm_ops(body)";
 /// Threads for tantivy.
 const THREADS: [usize; 2] = [1, 2];
 /// First size of the growth section, with `--quick` and without; bytes.
@@ -39,6 +41,8 @@ struct Bench<'a> {
     args: &'a Args,
     rounds: u32,
     mail: Mail,
+    /// Whether that is only a part of the input.
+    part: bool,
     program: Program,
     work: PathBuf,
     /// Seconds to cut the input into messages.
@@ -47,12 +51,11 @@ struct Bench<'a> {
 
 /// Measures all sections that are wanted.
 pub fn measure(args: &Args) -> Outcome<Comparison> {
-    let own;
     let top = match std::env::var_os("GINMILL_COMPARE_WORK") {
         Some(directory) => PathBuf::from(directory),
         None => std::env::temp_dir(),
     };
-    own = TempDir::with_prefix_in("side-by-side-", top)?;
+    let own = TempDir::with_prefix_in("side-by-side-", top)?;
     let work = own.path();
     let bench = Bench::new(args, work)?;
     let mut comparison = Comparison {
@@ -61,7 +64,7 @@ pub fn measure(args: &Args) -> Outcome<Comparison> {
         input: Input {
             files: bench.mail.files(),
             bytes: bench.mail.bytes(),
-            part: args.quick,
+            part: bench.part,
             ..Input::default()
         },
         memory: args.memory.0,
@@ -83,6 +86,9 @@ pub fn measure(args: &Args) -> Outcome<Comparison> {
     if args.wants(Section::Tantivy) {
         bench.tantivy(&mut comparison)?;
     }
+    if args.wants(Section::Codesearch) {
+        bench.codesearch(&mut comparison)?;
+    }
     comparison.machine.load_at_end = Machine::load();
     comparison.judge();
     Ok(comparison)
@@ -91,7 +97,8 @@ pub fn measure(args: &Args) -> Outcome<Comparison> {
 impl<'a> Bench<'a> {
     fn new(args: &'a Args, work: &Path) -> Outcome<Bench<'a>> {
         let mut mail = Mail::open(&args.input)?;
-        if args.quick && mail.bytes() > QUICK {
+        let part = args.quick && mail.bytes() > QUICK;
+        if part {
             mail = mail.part(QUICK, &work.join("part"))?;
         }
         // the first time brings the input into the page cache
@@ -101,6 +108,7 @@ impl<'a> Bench<'a> {
             args,
             rounds: if args.quick { 1 } else { args.rounds },
             mail,
+            part,
             program: Program::new(work)?,
             work: work.to_path_buf(),
             claiming,
@@ -278,6 +286,27 @@ impl<'a> Bench<'a> {
             }
         }
         comparison.words = ours.into_iter().chain(theirs).collect();
+        Ok(())
+    }
+
+    fn codesearch(&self, comparison: &mut Comparison) -> Outcome<()> {
+        let Some(program) = trigrams::cindex() else {
+            note(
+                "codesearch: left out, there is no cindex (Debian package codesearch)",
+            );
+            return Ok(());
+        };
+        let bodies = self.work.join("body-files");
+        trigrams::write(&self.mail, &bodies)?;
+        let mut ours = self.series("ginmill", 1);
+        let mut theirs = self.series("codesearch", 1);
+        for number in 0..self.rounds {
+            self.round(number, "body trigrams, codesearch and ginmill");
+            theirs.runs.push(trigrams::run(&program, &bodies, &self.work)?);
+            let build = self.build(&[TRIGRAMS], 1, self.memory());
+            ours.runs.push(self.program.run(&build)?.0);
+        }
+        comparison.trigrams = vec![ours, theirs];
         Ok(())
     }
 }

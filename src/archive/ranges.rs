@@ -25,6 +25,9 @@ use crate::tid::DOCUMENTS_PER_BLOCK;
 const BLOCK: u64 = 8192;
 /// Ranges that an input is cut into, about.
 const RANGES: u64 = 2048;
+/// Fewest blocks of a range. Every range begins a new TID block, so smaller ones would
+/// leave most TIDs unused and make the differences between those in use longer.
+const BLOCKS_MIN: u64 = 64;
 /// Most blocks of a range.
 const BLOCKS_MAX: u64 = 8192;
 /// Ranges before the end from which they become smaller.
@@ -141,8 +144,8 @@ impl BlockRanges {
 fn range_bytes(total: u64, start: u64) -> u64 {
     let blocks = total.div_ceil(BLOCK);
     let left = blocks.saturating_sub(start / BLOCK);
-    let mut size = (blocks / RANGES).next_power_of_two().clamp(1, BLOCKS_MAX);
-    while size > 1 && left < size * RAMP_DOWN {
+    let mut size = (blocks / RANGES).next_power_of_two().clamp(BLOCKS_MIN, BLOCKS_MAX);
+    while size > BLOCKS_MIN && left < size * RAMP_DOWN {
         size /= 2;
     }
     size * BLOCK

@@ -244,7 +244,7 @@ fn widen(hash: u32) -> u64 {
 }
 
 fn key_at(arena: &Arena, address: u32) -> &[u8] {
-    let bytes = arena.from(address);
+    let bytes = arena.bytes(address);
     let len = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
     &bytes[2..2 + len]
 }
@@ -394,7 +394,7 @@ impl ListWriter<'_> {
             let size = u32::from(SLICES[level.min(SLICES.len() - 1)]) - LINK;
             let last = at + size == hot.end;
             let len = if last { hot.tail - at } else { size };
-            list.extend_from_slice(&self.arena.from(at)[..len as usize]);
+            list.extend_from_slice(&self.arena.bytes(at)[..len as usize]);
             if last {
                 return;
             }
@@ -431,7 +431,6 @@ pub fn read_first(payload: &[u8]) -> u64 {
 
 /// The next piece of a list that goes on at `*tid` with the differences `rest`, and what
 /// is left behind it: the first difference there leads to the next piece's first TID.
-#[expect(clippy::type_complexity, reason = "a pair of pairs, used once")]
 fn cut_piece<'a>(rest: &'a [u8], tid: &mut u64) -> ((u64, &'a [u8]), Option<&'a [u8]>) {
     let first = *tid;
     if rest.len() <= PIECE_MAX {
@@ -502,7 +501,7 @@ impl KeySink for ItemSink<'_, '_> {
             return id;
         }
         let address = arena.alloc(2 + key.len());
-        let bytes = arena.from_mut(address);
+        let bytes = arena.bytes_mut(address);
         bytes[..2].copy_from_slice(&(key.len() as u16).to_le_bytes());
         bytes[2..2 + key.len()].copy_from_slice(key);
         let id = new_state(column, address, hash);

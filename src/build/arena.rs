@@ -32,24 +32,24 @@ impl Arena {
     }
 
     /// The bytes from an address on, to their chunk's end.
-    pub fn from(&self, address: u32) -> &[u8] {
+    pub fn bytes(&self, address: u32) -> &[u8] {
         &self.chunks[address as usize / CHUNK][address as usize % CHUNK..]
     }
 
     /// The same, to be written.
-    pub fn from_mut(&mut self, address: u32) -> &mut [u8] {
+    pub fn bytes_mut(&mut self, address: u32) -> &mut [u8] {
         &mut self.chunks[address as usize / CHUNK][address as usize % CHUNK..]
     }
 
     /// The four bytes at an address as a number.
     pub fn word(&self, address: u32) -> u32 {
-        let bytes = self.from(address)[..4].try_into().expect("four bytes");
+        let bytes = self.bytes(address)[..4].try_into().expect("four bytes");
         u32::from_le_bytes(bytes)
     }
 
     /// Sets the four bytes at an address.
     pub fn set_word(&mut self, address: u32, word: u32) {
-        self.from_mut(address)[..4].copy_from_slice(&word.to_le_bytes());
+        self.bytes_mut(address)[..4].copy_from_slice(&word.to_le_bytes());
     }
 
     /// Bytes of memory held.

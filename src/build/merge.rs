@@ -89,20 +89,22 @@ impl<'a> Merging<'a> {
         watch: &'a Watch,
     ) -> Result<Merging<'a>> {
         let limit = usize::try_from(budget.limit()).unwrap_or(usize::MAX);
-        let held = usize::try_from(budget.charged()).unwrap_or(usize::MAX);
-        let free =
-            limit.saturating_sub(held).saturating_sub(LOADER_MEMORY).max(2 << 20);
-        let mut workers = plan.workers;
+        let free = || {
+            let held = usize::try_from(budget.charged()).unwrap_or(usize::MAX);
+            limit.saturating_sub(held).saturating_sub(LOADER_MEMORY).max(2 << 20)
+        };
         let queue_bytes =
-            |workers: usize| (free / 16 / workers.max(1)).clamp(QUEUE_MIN, QUEUE_MAX);
+            |workers: usize| (free() / 16 / workers.max(1)).clamp(QUEUE_MIN, QUEUE_MAX);
         let for_tapes = |workers: usize| {
             let each = COMBINE_MEMORY + 2 * queue_bytes(workers);
-            free.saturating_sub(workers.max(1) * each)
+            free().saturating_sub(workers.max(1) * each)
         };
+        let mut workers = plan.workers;
         while workers > 1 && runs.window(for_tapes(workers), workers).is_none() {
             workers -= 1;
         }
-        if runs.window(for_tapes(workers), 1).is_none() {
+        // What a reduced run holds is charged on the way, so ask again afterwards.
+        while runs.window(for_tapes(workers), 1).is_none() && runs.len() > 2 {
             runs.reduce(for_tapes(workers), &|| watch.check())?;
         }
         let window = runs.window(for_tapes(workers), workers).unwrap_or(WINDOW_MIN);

@@ -82,6 +82,7 @@ pub struct Builder {
     fillfactor: u8,
     on_error: OnError,
     force: bool,
+    extract_only: bool,
     progress: Option<ProgressFn>,
     cancel: Arc<AtomicBool>,
 }
@@ -113,6 +114,7 @@ impl Builder {
             fillfactor: 100,
             on_error: OnError::default(),
             force: false,
+            extract_only: false,
             progress: None,
             cancel: Arc::default(),
         }
@@ -181,6 +183,13 @@ impl Builder {
         self
     }
 
+    /// Only scans: keys are made and dropped, and no archive appears. For measuring what
+    /// the rest of a build costs.
+    pub fn extract_only(mut self, only: bool) -> Builder {
+        self.extract_only = only;
+        self
+    }
+
     /// Calls back with the progress.
     pub fn progress(mut self, progress: ProgressFn) -> Builder {
         self.progress = Some(progress);
@@ -222,6 +231,12 @@ impl Builder {
         };
         let mut scanned = worker::scan(&scan, pool.as_ref())?;
         let documents = documents.finish()?;
+        if self.extract_only {
+            return Ok(BuildStats {
+                phases: watch.phases(),
+                ..scanned.into_stats(documents)
+            });
+        }
 
         // 2. Every run is sealed, in memory or on tape, and there are few enough of them.
         let mut runs = sort.perform();

@@ -16,6 +16,9 @@ const SHARE_MIN: u64 = 4 << 20;
 /// What a build needs beside its participants' shares: the documents' places, the sparse
 /// indexes of runs, the leader.
 const RESERVE: u64 = 2 << 20;
+/// What a participant takes that is not charged: its stack, the parser's structures, the
+/// items of its range, what the allocator rounds up.
+const PARTICIPANT_MEMORY: usize = 1 << 20;
 const INDEXES_MAX: usize = 250;
 
 /// A column of an index, in the order of the sort.
@@ -54,6 +57,8 @@ pub struct Plan {
     pub sort: SortOptions,
     /// What happens with a message that cannot be indexed.
     pub on_error: OnError,
+    /// Whether keys are dropped as soon as they are made.
+    pub extract_only: bool,
 }
 
 impl std::fmt::Debug for Plan {
@@ -131,7 +136,8 @@ impl Plan {
                 Bytes(SHARE_MIN)
             )
         });
-        let share = usize::try_from(memory).unwrap_or(usize::MAX) / workers.max(1);
+        let share = usize::try_from(memory).unwrap_or(usize::MAX) / workers.max(1)
+            - PARTICIPANT_MEMORY;
         let sort = SortOptions {
             codec,
             tie: super::accumulate::PIECE_FIRST,
@@ -147,6 +153,7 @@ impl Plan {
             share,
             sort,
             on_error: builder.on_error,
+            extract_only: builder.extract_only,
         })
     }
 

@@ -115,7 +115,7 @@ impl Watch {
         let at = self.began.elapsed().as_secs_f64();
         let mut samples = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         samples.peak = samples.peak.max(resident);
-        if samples.seen % samples.stride.max(1) == 0 {
+        if samples.seen.is_multiple_of(samples.stride.max(1)) {
             samples.kept.push((at, self.budget.charged(), resident));
         }
         samples.seen += 1;

@@ -9,7 +9,7 @@ use rayon::ThreadPool;
 
 use super::accumulate::Accumulator;
 use super::plan::Plan;
-use super::stats::{Problem, SpillStats, WorkerStats};
+use super::stats::{BuildStats, InputStats, Problem, SpillStats, WorkerStats};
 use super::watch::Watch;
 use super::{OnError, PROBLEMS_MAX};
 use crate::archive::{BlockRange, BlockRanges, Inputs, Item, ItemReader};
@@ -18,7 +18,7 @@ use crate::catalog::{DocumentEntry, DocumentsWriter, RangeDocuments};
 use crate::document::{Document, Value};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gin::Category;
-use crate::opclass::Extractor;
+use crate::opclass::{Extractor, KeyId, KeySink};
 use crate::tid::Tid;
 use crate::tuplesort::{Place, Tuplesort};
 
@@ -61,6 +61,22 @@ pub struct Scanned {
 }
 
 impl Scanned {
+    /// What a scan without a build has to tell.
+    pub fn into_stats(self, documents: u64) -> BuildStats {
+        BuildStats {
+            ginmill_report: 1,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            input: InputStats {
+                documents,
+                bytes: self.workers.iter().map(|worker| worker.bytes).sum(),
+                ranges: self.ranges,
+                ..InputStats::default()
+            },
+            workers: self.workers,
+            ..BuildStats::default()
+        }
+    }
+
     fn add(&mut self, other: Scanned) {
         self.workers.extend(other.workers);
         self.spill
@@ -132,6 +148,28 @@ struct Worker<'a> {
     found: Scanned,
     charge: crate::budget::Charge,
     share: usize,
+    dropped: Dropped,
+}
+
+/// Where keys go that nobody wants.
+#[derive(Debug, Default)]
+struct Dropped {
+    keys: KeyId,
+}
+
+impl KeySink for Dropped {
+    fn key(&mut self, _key: &[u8]) -> KeyId {
+        self.keys = self.keys.wrapping_add(1);
+        self.keys
+    }
+
+    fn post(&mut self, _ids: &[KeyId]) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn post_null(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl<'a> Worker<'a> {
@@ -161,6 +199,7 @@ impl<'a> Worker<'a> {
             },
             charge: scan.budget.charge(0),
             share: plan.share,
+            dropped: Dropped::default(),
         })
     }
 
@@ -269,6 +308,9 @@ impl<'a> Worker<'a> {
     }
 
     fn column(&mut self, n: usize, tid: u64, value: &Value<'_>) -> Result<()> {
+        if self.scan.plan.extract_only {
+            return self.drop_keys(n, value);
+        }
         let began = Instant::now();
         let mut sink = self.accumulator.sink(n, tid);
         let done = if matches!(value, Value::Null) {
@@ -289,6 +331,18 @@ impl<'a> Worker<'a> {
         let memory = self.extractors.iter().map(|extractor| extractor.memory()).sum();
         self.accumulator.set_extractors(memory);
         done
+    }
+
+    /// Makes a value's keys for their own sake.
+    fn drop_keys(&mut self, n: usize, value: &Value<'_>) -> Result<()> {
+        if !matches!(value, Value::Null) {
+            self.extractors[n].extract(value, &mut self.dropped)?;
+        }
+        let memory: usize = self.extractors.iter().map(|one| one.memory()).sum();
+        if memory > self.share {
+            self.forget();
+        }
+        Ok(())
     }
 
     fn spill(&mut self, place: Place) -> Result<()> {

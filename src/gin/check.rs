@@ -2,7 +2,7 @@
 //!
 //! Two passes. The first reads every page in file order and tests what a page tells by
 //! itself: checksum, header, flags, line pointers. The second walks the trees from the
-//! root (posting trees are in [`check_postings`](super::check_postings)) and tests what
+//! root (posting trees are in `check_postings.rs`) and tests what
 //! pages promise about each other: key order on and across pages, downlinks equal to the
 //! last key of the child, one depth, one chain of right links per level, every page with
 //! exactly one parent. What is then left over must be empty or deleted.

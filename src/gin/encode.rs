@@ -235,11 +235,12 @@ impl EntryEncoder {
         }
         tuple::write_head(&mut self.head, &self.columns, column, category, key)
             .map_err(|error| match error.kind() {
-                ErrorKind::Value(reason) => Error::value(format!(
-                    "{reason} for index \"{}\", column {}",
-                    self.index,
-                    u32::from(column) + 1
-                )),
+                ErrorKind::Value(reason) if self.index.is_empty() => Error::value(
+                    format!("{reason} for column {}", u32::from(column) + 1),
+                ),
+                ErrorKind::Value(reason) => {
+                    Error::value(format!("{reason} for index \"{}\"", self.index))
+                }
                 _ => error,
             })?;
         self.tuple[..self.head.len()].copy_from_slice(&self.head);
@@ -389,11 +390,13 @@ impl EntryEncoder {
 
     /// Ends the entry; appends the rest of its pieces.
     pub fn end(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        if self.last == 0 {
-            return Err(Error::invalid("an entry ends without a TID"));
-        }
         match self.state {
-            State::Idle => return Err(Error::invalid("an entry ends twice")),
+            State::Idle => {
+                return Err(Error::invalid("an entry ends that has not begun"));
+            }
+            _ if self.last == 0 => {
+                return Err(Error::invalid("an entry ends without a TID"));
+            }
             State::Inline => {
                 let count =
                     u16::try_from(self.count).expect("a tuple's room bounds it");
@@ -505,6 +508,58 @@ mod tests {
         // One of the steps crosses a block and still has one byte.
         assert_eq!(kind(2689), PIECE_INLINE);
         assert_eq!(kind(2690), PIECE_LEAF);
+    }
+
+    #[test]
+    fn calls_out_of_place_and_keys_too_long_are_refused_and_the_encoder_goes_on() {
+        let mut encoder = EntryEncoder::new(&[KeyType::Text]).for_index("words");
+        let mut out = Vec::new();
+        assert!(encoder.push(&[1], &mut out).is_err());
+        assert!(encoder.end(&mut out).is_err());
+        let mut noise = Vec::new();
+        let mut state = 3u64;
+        for _ in 0..5000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            noise.push((state >> 56) as u8);
+        }
+        let error = encoder.begin(0, Category::Key, &noise).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Value(_)));
+        assert_eq!(
+            error.to_string(),
+            "index row size 5016 exceeds maximum 2712 for index \"words\""
+        );
+        assert!(encoder.begin(1, Category::Key, b"x").is_err());
+        assert!(encoder.begin(0, Category::NullItem, b"x").is_err());
+        encoder.begin(0, Category::Key, b"x").unwrap();
+        assert!(encoder.begin(0, Category::Key, b"y").is_err());
+        assert!(encoder.end(&mut out).is_err());
+        encoder.push(&[1], &mut out).unwrap();
+        encoder.end(&mut out).unwrap();
+        assert!(encoder.end(&mut out).is_err());
+        assert_eq!(encoder.stats(), EncoderStats { keys: 1, postings: 1 });
+        assert_eq!(out.len(), 4 + 24);
+    }
+
+    #[test]
+    fn a_key_that_leaves_no_room_gets_a_tree_for_a_single_tid() {
+        // Uncompressed text: 2692 bytes leave room for one TID, 2693 for none.
+        for (length, pieces) in
+            [(2692, vec![PIECE_INLINE]), (2693, vec![PIECE_LEAF, PIECE_TREE])]
+        {
+            let key: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
+            let mut encoder = EntryEncoder::new(&[KeyType::Text]);
+            let mut out = Vec::new();
+            encoder.begin(0, Category::Key, &key).unwrap();
+            encoder.push(&[9], &mut out).unwrap();
+            encoder.end(&mut out).unwrap();
+            let mut rest = &out[..];
+            let mut kinds = Vec::new();
+            while let [kind, ..] = *rest {
+                take_piece(&mut rest).unwrap();
+                kinds.push(kind);
+            }
+            assert_eq!(kinds, pieces, "{length}");
+        }
     }
 
     #[test]

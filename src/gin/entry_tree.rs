@@ -76,6 +76,10 @@ impl EntryTree {
             })
         };
         let entry = parse(tuple)?;
+        if !tuple.len().is_multiple_of(8) {
+            let message = format!("a piece of {} bytes is no entry tuple", tuple.len());
+            return Err(Error::invalid(message));
+        }
         let last = &self.levels[0].last;
         if !last.is_empty() {
             let previous = parse(last)?;

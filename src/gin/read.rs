@@ -6,7 +6,8 @@
 //! VACUUM has emptied. Text must be in byte order, as in collation C.
 //!
 //! Nothing read is trusted. A page's checksum is verified when the page is first looked
-//! at (a page that has none, from a cluster without checksums, is taken), its header
+//! at (a page that has none, from a cluster without checksums, is taken; one that has an
+//! old one, from a cluster whose checksums were switched off, is refused), its header
 //! and every line pointer before they are used; walks are bounded by the number of
 //! pages. The file must not be shortened while it is open.
 //!

@@ -2,8 +2,9 @@
 //!
 //! Blocks are given out one after the other. The pages of the latest of them are kept
 //! in a buffer and leave it together; a page that comes later than that, because its
-//! right link or its parent was not known before, is written alone over the zeros that
-//! took its place. Checksums are set here, and only here.
+//! right link or its parent was not known before, is written alone over whatever took
+//! its place; that every block has got its page is asserted in the end. Checksums are
+//! set here, and only here.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -78,7 +79,6 @@ impl PageWriter {
     fn flush(&mut self) -> Result<()> {
         let length = (self.next - self.base) as usize * PAGE_SIZE;
         self.write_at(&self.buffer[..length], self.base)?;
-        self.buffer[..length].fill(0);
         self.base = self.next;
         Ok(())
     }

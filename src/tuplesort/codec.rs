@@ -31,6 +31,16 @@ pub trait Codec: Send + Sync {
     fn decode(&self, stored: &[u8], raw_len: usize, out: &mut Vec<u8>) -> bool;
 }
 
+/// Makes `out` exactly `len` bytes long without the spare room that growing a vector
+/// takes: a merge holds one such buffer per tape.
+fn make_room(out: &mut Vec<u8>, len: usize) {
+    out.clear();
+    if out.capacity() < len {
+        out.reserve_exact(len.next_multiple_of(4 << 10));
+    }
+    out.resize(len, 0);
+}
+
 /// Bytes as they are.
 #[derive(Debug)]
 pub struct Plain;
@@ -53,8 +63,8 @@ impl Codec for Plain {
     }
 
     fn decode(&self, stored: &[u8], raw_len: usize, out: &mut Vec<u8>) -> bool {
-        out.clear();
-        out.extend_from_slice(stored);
+        make_room(out, stored.len());
+        out.copy_from_slice(stored);
         stored.len() == raw_len
     }
 }
@@ -85,7 +95,7 @@ impl Codec for Lz4 {
     }
 
     fn decode(&self, stored: &[u8], raw_len: usize, out: &mut Vec<u8>) -> bool {
-        out.resize(raw_len, 0);
+        make_room(out, raw_len);
         lz4_flex::block::decompress_into(stored, out).is_ok_and(|len| len == raw_len)
     }
 }

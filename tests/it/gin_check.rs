@@ -72,7 +72,10 @@ fn a_sound_file_passes_and_is_counted() {
     assert_eq!(damages, []);
     let model = model();
     assert_eq!(stats.entries, model.len() as u64);
-    assert_eq!(stats.postings, model.values().map(|tids| tids.len() as u64).sum());
+    assert_eq!(
+        stats.postings,
+        model.values().map(|tids| tids.len() as u64).sum::<u64>()
+    );
     assert!(stats.built && stats.checksums);
     assert!(stats.entry_pages >= 3 && stats.data_pages >= 3, "{stats:?}");
     assert_eq!(stats.pages, 1 + stats.entry_pages + stats.data_pages);
@@ -91,7 +94,7 @@ fn every_flipped_byte_is_found() {
     for at in 0..bytes.len() {
         // Every byte of the first page of each kind would take long: every eleventh.
         let in_page = at % PAGE_SIZE;
-        if !(at % 11 == 0 || in_page < 40 || in_page > PAGE_SIZE - 16) {
+        if at % 11 != 0 && (40..=PAGE_SIZE - 16).contains(&in_page) {
             continue;
         }
         let before = bytes[at];

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use ginmill::gin::{Category, EntryEncoder, Index, Loader};
+use ginmill::gin::{Category, EntryEncoder, Index, Loader, check};
 use ginmill::opclass::{KeyType, int4_key, int8_key};
 use ginmill::tid::Tid;
 
@@ -212,6 +212,11 @@ fn three_level_trees_of_both_kinds_come_back() {
     let (_, stats) = loader.finish().unwrap();
     assert_eq!((stats.entries, stats.height), (KEYS as u64, 3));
     assert!(stats.data_pages > 816, "{}", stats.data_pages);
+    let mut damages = Vec::new();
+    let seen = check(&path, None, &mut |damage| damages.push(damage)).unwrap();
+    assert_eq!(damages, []);
+    assert!(seen.built);
+    assert_eq!(seen.postings, TIDS + KEYS as u64 - 1);
 
     let index = Index::open(&path, Some(&columns)).unwrap();
     let mut big = index.posting(0, Category::Key, &int4_key(12_345)).unwrap().unwrap();

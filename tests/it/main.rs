@@ -5,6 +5,7 @@
 mod cli_index; // `ginmill index` with bad input, broken messages, kill -9, Ctrl-C
 mod corpus; // mail in any amount, seeded
 mod gin_check; // damaged index files: what the checker says
+mod gin_inspect; // pages in the shape of pageinspect
 mod gin_model; // entries written and read back
 mod gin_support; // index files for the tests of `gin`
 mod harness; // the oracle, throw-away clusters and the memory sampler do what they say
@@ -12,7 +13,9 @@ mod keys_trigram; // trigrams, LIKE, regular expressions, arrays beside a live P
 mod layering; // who may import whom
 mod matrix; // workers × memory × codec: the same bytes
 mod memory; // the memory limit by the operating system's figures
+mod page_bytes; // tiny indexes spelled out byte by byte
 mod postgres_archive; // an archive's index files in a live PostgreSQL 18
+mod postgres_files; // our index files in a cluster, and PostgreSQL's in our reader
 mod queries_archive; // searches: by index, by scan, by a live PostgreSQL 18
 mod queries_tsquery; // text search queries beside a live PostgreSQL 18
 mod support; // directories, the oracle, clusters, the program

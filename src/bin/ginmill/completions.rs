@@ -15,7 +15,12 @@ impl Args {
     pub(crate) fn run(self, face: &mut Face) -> Result<Status, Failure> {
         // Generated in memory: the generator panics when its writer fails.
         let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut crate::command(), "ginmill", &mut text);
+        clap_complete::generate(
+            self.shell,
+            &mut crate::command(),
+            "ginmill",
+            &mut text,
+        );
         std::io::Write::write_all(&mut face.out, &text)?;
         Ok(Status::Done)
     }

@@ -124,9 +124,9 @@ impl Face {
 fn hint(error: &Error) -> Option<&'static str> {
     match error.kind() {
         ErrorKind::MemoryLimit { .. } => Some("set a larger limit with --memory"),
-        ErrorKind::TempLimit { .. } => Some(
-            "raise --temp-limit, or set a larger --memory so that less is spilled",
-        ),
+        ErrorKind::TempLimit { .. } => {
+            Some("raise --temp-limit, or set a larger --memory so that less is spilled")
+        }
         ErrorKind::Io { source, .. } => match source.kind() {
             IoErrorKind::StorageFull | IoErrorKind::QuotaExceeded => {
                 Some("make space, or put temporary files elsewhere with --temp-dir")

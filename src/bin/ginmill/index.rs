@@ -60,6 +60,9 @@ pub(crate) struct Args {
     /// Replace the archive if it exists
     #[arg(short, long)]
     force: bool,
+    /// Only make keys and drop them, for measuring; no archive appears
+    #[arg(long, hide = true)]
+    extract_only: bool,
     /// How progress is shown on stderr
     #[arg(long, value_enum, default_value_t = progress::Style::Auto)]
     progress: progress::Style,
@@ -84,7 +87,8 @@ pub(crate) fn with_lists(command: clap::Command) -> clap::Command {
     help.push_str("\nInput formats, their fields and default indexes:\n");
     for format in archive::ALL {
         let fields = format.fields();
-        let fields: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        let fields: Vec<&str> =
+            fields.iter().map(|field| field.name.as_str()).collect();
         help.push_str(&format!("  {:<16}{}\n", format.name(), format.summary()));
         help.push_str(&format!("  {:<16}fields: {}\n", "", fields.join(", ")));
         for index in format.default_indexes() {
@@ -115,7 +119,8 @@ impl Args {
         if face.json {
             face.out.write_all(report::json::render(&stats).as_bytes())?;
         } else {
-            let summary = report::text::summary(&stats, &self.output.display().to_string());
+            let summary =
+                report::text::summary(&stats, &self.output.display().to_string());
             face.out.write_all(summary.as_bytes())?;
         }
         if stats.problems.skipped > 0 {
@@ -135,6 +140,7 @@ impl Args {
             .codec(self.codec.clone())
             .fillfactor(self.fillfactor)
             .force(self.force)
+            .extract_only(self.extract_only)
             .cancel(Arc::clone(&face.cancel))
             .on_error(match self.on_error {
                 OnErrorArg::Skip => OnError::Skip,

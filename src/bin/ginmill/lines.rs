@@ -4,11 +4,15 @@
 //! output is flushed whenever no further line is waiting, so that another program can
 //! ask and wait for the answer.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
 
-use serde_json::Value as JsonValue;
+use ginmill::{Error, ErrorKind};
+use serde_json::{Value as Json, json};
 
 use crate::face::{Face, Failure, Status};
+
+const BUFFER: usize = 1 << 16;
 
 /// A value read from a line.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,54 +22,72 @@ pub(crate) enum Line {
     /// A string.
     Text(String),
     /// Another JSON value.
-    Json(JsonValue),
+    Json(Json),
 }
 
-/// The value of a line without its newline; the error is for the answer.
-pub(crate) fn read(line: &[u8], json_lines: bool) -> Result<Line, String> {
+/// The value of a line without its newline.
+pub(crate) fn read(line: &[u8], json_lines: bool) -> Result<Line, Error> {
     if json_lines {
         return match serde_json::from_slice(line) {
-            Ok(JsonValue::Null) => Ok(Line::Null),
-            Ok(JsonValue::String(text)) => Ok(Line::Text(text)),
+            Ok(Json::Null) => Ok(Line::Null),
+            Ok(Json::String(text)) => Ok(Line::Text(text)),
             Ok(other) => Ok(Line::Json(other)),
-            Err(error) => Err(format!("the line is not JSON: {error}")),
+            Err(error) => Err(Error::value(format!("the line is not JSON: {error}"))),
         };
     }
     match std::str::from_utf8(line) {
         Ok(text) => Ok(Line::Text(text.to_owned())),
-        Err(error) => Err(format!(
+        Err(error) => Err(Error::value(format!(
             "the line is not UTF-8 from byte {} on",
             error.valid_up_to()
-        )),
+        ))),
     }
 }
 
-/// Answers every line of stdin with one line of JSON.
+/// Answers every line of stdin with one line of JSON. A value that is refused becomes
+/// `{"error": …}` and the next line goes on; every other failure ends.
 pub(crate) fn answer_each(
     face: &mut Face,
-    mut answer: impl FnMut(&[u8]) -> Result<JsonValue, Failure>,
+    mut answer: impl FnMut(&[u8]) -> Result<Json, Error>,
 ) -> Result<Status, Failure> {
-    let mut input = io::stdin().lock();
+    let mut input = BufReader::with_capacity(BUFFER, io::stdin().lock());
     let mut line = Vec::new();
     loop {
         line.clear();
         let read = input.read_until(b'\n', &mut line);
-        let read = read.map_err(ginmill::Error::io("read", "stdin".as_ref()))?;
-        if read == 0 {
+        if read.map_err(Error::io("read", Path::new("stdin")))? == 0 {
             return Ok(Status::Done);
         }
-        let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let value = answer(text)?;
+        let value = match answer(line.strip_suffix(b"\n").unwrap_or(&line)) {
+            Ok(value) => value,
+            Err(error) => match error.kind() {
+                ErrorKind::Value(reason) | ErrorKind::Invalid(reason) => {
+                    json!({ "error": reason })
+                }
+                _ => return Err(error.into()),
+            },
+        };
         face.line(&value)?;
-        if !has_line(&mut input) {
+        if !input.buffer().contains(&b'\n') {
             face.out.flush()?;
         }
     }
 }
 
-/// Whether a line is already in the buffer.
-fn has_line(input: &mut io::StdinLock<'_>) -> bool {
-    // `fill_buf` would wait for input when the buffer is empty; reading nothing does not.
-    let _ = input;
-    false
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_plain_value_or_a_json_string() {
+        assert_eq!(read(b"\"a\"", false).unwrap(), Line::Text("\"a\"".to_owned()));
+        assert_eq!(read(b"\"a\\n\"", true).unwrap(), Line::Text("a\n".to_owned()));
+        assert_eq!(read(b" null ", true).unwrap(), Line::Null);
+        assert_eq!(read(b"[1]", true).unwrap(), Line::Json(json!([1])));
+        for (line, json_lines) in
+            [(&b"\xff"[..], false), (b"\"\\ud800\"", true), (b"", true)]
+        {
+            assert!(read(line, json_lines).is_err(), "{line:?}");
+        }
+    }
 }

@@ -12,7 +12,6 @@ mod keys;
 mod lines;
 mod man;
 mod progress;
-mod query;
 mod report;
 
 use std::io::Write;
@@ -39,7 +38,6 @@ enum Verb {
     Index(index::Args),
     Report(report::Args),
     Keys(keys::Args),
-    Query(query::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -49,7 +47,6 @@ fn command() -> clap::Command {
     Cli::command()
         .mut_subcommand("index", index::with_lists)
         .mut_subcommand("keys", keys::with_lists)
-        .mut_subcommand("query", query::with_lists)
 }
 
 fn run(cli: Cli, face: &mut Face) -> Result<Status, Failure> {
@@ -57,7 +54,6 @@ fn run(cli: Cli, face: &mut Face) -> Result<Status, Failure> {
         Verb::Index(args) => args.run(face),
         Verb::Report(args) => args.run(face),
         Verb::Keys(args) => args.run(face),
-        Verb::Query(args) => args.run(face),
         Verb::Completions(args) => args.run(face),
         Verb::Man(args) => args.run(face),
     }?;

@@ -25,7 +25,9 @@ impl Args {
                 let command = found.ok_or_else(|| {
                     let names = program.get_subcommands().map(clap::Command::get_name);
                     let names = names.collect::<Vec<_>>().join(", ");
-                    Error::invalid(format!("there is no command {name}; there are {names}"))
+                    Error::invalid(format!(
+                        "there is no command {name}; there are {names}"
+                    ))
                 })?;
                 let full = format!("ginmill-{name}");
                 command.name(full)

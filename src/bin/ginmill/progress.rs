@@ -111,7 +111,11 @@ fn lines() -> ProgressFn {
                 size(total)
             ),
         };
-        note(&format!("{}{of}: {}", progress.phase, details(progress, begun.elapsed())));
+        note(&format!(
+            "{}{of}: {}",
+            progress.phase,
+            details(progress, begun.elapsed())
+        ));
     })
 }
 
@@ -155,7 +159,12 @@ mod tests {
         let shown = show(Style::Bar);
         let report = shown.report.as_ref().unwrap();
         for total in [0, 100] {
-            report(&Progress { phase: "scanning", done: 50, total, ..Progress::default() });
+            report(&Progress {
+                phase: "scanning",
+                done: 50,
+                total,
+                ..Progress::default()
+            });
         }
         assert_eq!(shown.bar.as_ref().unwrap().position(), 50);
     }

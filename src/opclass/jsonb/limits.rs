@@ -66,10 +66,26 @@ pub(super) fn check(text_len: usize, json: &Json) -> Result<()> {
     Ok(())
 }
 
+/// Where each container begins in the stored form, counted from where the outermost one
+/// begins; in the order of the tape.
+pub(super) fn container_offsets(json: &Json) -> Vec<u64> {
+    Lengths::of(json).begins.into_iter().map(|begin| begin as u64).collect()
+}
+
+/// Where a container begins that is the value of `{"id": …, "key": …, "value": …}`.
+pub(super) fn pair_value_offset(id: u64, key_bytes: usize) -> u64 {
+    // A header word, three pairs of words, the keys.
+    let front = (4 + 3 * 8 + "idkeyvalue".len()).next_multiple_of(4);
+    let id = stored_number(&id.to_string());
+    (front + id + key_bytes).next_multiple_of(4) as u64
+}
+
 /// A walk over a tape that adds up stored lengths.
 struct Lengths {
     /// Words and key bytes of each container, in the order in which they begin.
     fronts: Vec<(usize, usize)>,
+    /// Where each container begins, padding not counted.
+    begins: Vec<usize>,
     /// Bytes of stored form so far.
     at: usize,
     /// Length of the longest container.
@@ -78,16 +94,17 @@ struct Lengths {
 
 impl Lengths {
     fn of(json: &Json) -> Lengths {
-        let mut lengths = Lengths { fronts: fronts(json), at: 4, largest: 0 };
-        let mut begun = 0;
+        let mut lengths =
+            Lengths { fronts: fronts(json), begins: Vec::new(), at: 0, largest: 0 };
         let mut open = Vec::new();
         for event in json.events() {
             match event {
                 JsonEvent::BeginArray | JsonEvent::BeginObject => {
                     open.push(lengths.at);
-                    let (words, keys) = lengths.fronts[begun];
-                    begun += 1;
-                    lengths.at = lengths.at.next_multiple_of(4) + 4 + 4 * words + keys;
+                    let (words, keys) = lengths.fronts[lengths.begins.len()];
+                    let begin = lengths.at.next_multiple_of(4);
+                    lengths.begins.push(begin);
+                    lengths.at = begin + 4 + 4 * words + keys;
                 }
                 JsonEvent::EndArray | JsonEvent::EndObject => {
                     let begin = open.pop().unwrap_or_default();

@@ -10,12 +10,21 @@
 //! Depth is data: nothing here recurses over the depth of a value, and a jsonpath's own
 //! depth is bounded where it is parsed.
 
+mod arith;
 mod contain;
 mod hash;
+mod like_regex;
 mod limits;
 mod numeric;
 pub mod ops;
+mod path;
+mod path_exec;
+mod path_item;
+mod path_keys;
+mod path_methods;
 mod path_ops;
+mod path_parse;
+mod path_scan;
 mod tree;
 mod value;
 
@@ -29,6 +38,7 @@ use crate::document::{Json, Value, ValueKind};
 use crate::error::{Error, Result};
 
 pub use contain::{contains, exists, exists_all, exists_any};
+pub use path::JsonPath;
 pub use value::{DEPTH_MAX, Parser, TEXT_MAX, parse, to_text};
 
 /// `jsonb_ops`: keys and values of a JSON value.
@@ -136,6 +146,9 @@ fn no_config(class: &str, config: Option<&str>) -> Result<()> {
 
 /// How a class turns a value into keys.
 trait Keys: Debug + Send + Default {
+    /// What the class knows of a place in a jsonpath.
+    type Place: path_keys::Place;
+
     /// Calls `found` with every key.
     fn keys_of(
         &mut self,
@@ -156,6 +169,8 @@ impl Default for Names {
 }
 
 impl Keys for Names {
+    type Place = path_keys::Names;
+
     fn keys_of(
         &mut self,
         json: &Json,
@@ -174,6 +189,8 @@ impl Keys for Names {
 struct Paths(path_ops::PathHasher);
 
 impl Keys for Paths {
+    type Place = path_keys::Hash;
+
     fn keys_of(
         &mut self,
         json: &Json,
@@ -248,6 +265,18 @@ fn query_by_value<K: Keys>(
                 Ok(())
             })?;
             Ok(query(all(keys)))
+        }
+        ("@?" | "@@", Argument::Text(text)) => {
+            let path = JsonPath::parse(text)?;
+            if let Some(name) = path.variable() {
+                return Err(Error::invalid(format!(
+                    "jsonpath variable \"${name}\" has no value in a search"
+                )));
+            }
+            Ok(query(match operator {
+                "@?" => path_keys::exists_keys::<K::Place>(&path),
+                _ => path_keys::match_keys::<K::Place>(&path),
+            }))
         }
         (operator, argument) => {
             let name = class.name();

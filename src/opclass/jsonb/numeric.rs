@@ -65,9 +65,14 @@ impl<'a> Decimal<'a> {
         Decimal { negative, integer, fraction, exponent }
     }
 
+    /// The value is [`Decimal::digits`] × 10^-places.
+    pub(crate) fn places(&self) -> i64 {
+        self.fraction.len() as i64 - self.exponent
+    }
+
     /// Digits behind the point that printing shows.
     pub(crate) fn scale(&self) -> i64 {
-        (self.fraction.len() as i64 - self.exponent).max(0)
+        self.places().max(0)
     }
 
     /// All digits as they are written, zeros included.
@@ -177,6 +182,11 @@ pub(crate) fn compare(a: &str, b: &str) -> Ordering {
         (true, false) => Ordering::Less,
         (false, true) => Ordering::Greater,
     }
+}
+
+/// Whether the value is zero.
+pub(crate) fn is_zero(text: &str) -> bool {
+    Decimal::of(text).normal().is_zero()
 }
 
 /// What a tape holds for a number token of JSON; fails beyond the limits.

@@ -18,7 +18,7 @@ use crate::document::Json;
 use crate::error::Result;
 
 /// Most steps behind each other or inside each other.
-pub(super) const DEPTH_MAX: usize = 400;
+pub(super) const DEPTH_MAX: usize = 1_000;
 
 /// Number of a step.
 pub(super) type StepId = usize;
@@ -223,7 +223,12 @@ impl JsonPath {
     }
 
     /// Writes an operand of `parent`.
-    fn write_operand(&self, out: &mut String, step: StepId, parent: &Op) -> fmt::Result {
+    fn write_operand(
+        &self,
+        out: &mut String,
+        step: StepId,
+        parent: &Op,
+    ) -> fmt::Result {
         self.write(out, step, self.op(step).priority() <= parent.priority())
     }
 
@@ -239,7 +244,12 @@ impl JsonPath {
         self.write_operand(out, right, parent)
     }
 
-    fn write_step(&self, out: &mut String, step: StepId, brackets: bool) -> fmt::Result {
+    fn write_step(
+        &self,
+        out: &mut String,
+        step: StepId,
+        brackets: bool,
+    ) -> fmt::Result {
         let op = self.op(step);
         let brackets = brackets
             && match op {
@@ -287,7 +297,9 @@ impl JsonPath {
                 };
                 self.write_binary(out, op, operator, (*left, *right))?;
             }
-            Op::And(left, right) => self.write_binary(out, op, "&&", (*left, *right))?,
+            Op::And(left, right) => {
+                self.write_binary(out, op, "&&", (*left, *right))?
+            }
             Op::Or(left, right) => self.write_binary(out, op, "||", (*left, *right))?,
             Op::Compare(comparison, left, right) => {
                 let operator = match comparison {
@@ -340,8 +352,11 @@ impl JsonPath {
                 write!(out, ".{}()", name.map_or("", |(name, _)| name))?;
             }
             Op::Decimal(precision, scale) => {
-                let arguments: Vec<&str> =
-                    [precision, scale].into_iter().flatten().map(String::as_str).collect();
+                let arguments: Vec<&str> = [precision, scale]
+                    .into_iter()
+                    .flatten()
+                    .map(String::as_str)
+                    .collect();
                 write!(out, ".decimal({})", arguments.join(","))?;
             }
         }

@@ -29,7 +29,7 @@ const TIME_METHODS: [&str; 6] =
     ["date", "datetime", "time", "time_tz", "timestamp", "timestamp_tz"];
 
 /// Parentheses, brackets and signs within each other.
-const NESTING_MAX: usize = 100;
+const NESTING_MAX: usize = 200;
 
 pub(super) fn parse(text: &str) -> Result<JsonPath> {
     if text.is_empty() {
@@ -93,15 +93,22 @@ impl Parser<'_> {
     /// The keyword in hand, in lower case. `true`, `false` and `null` are keywords in
     /// lower case only.
     fn keyword(&self) -> Option<&'static str> {
-        const WORDS: [&str; 12] = [
-            "strict", "lax", "is", "unknown", "exists", "starts", "with", "like_regex",
-            "flag", "last", "to", "",
+        const WORDS: [&str; 11] = [
+            "strict",
+            "lax",
+            "is",
+            "unknown",
+            "exists",
+            "starts",
+            "with",
+            "like_regex",
+            "flag",
+            "last",
+            "to",
         ];
         let Token::Name(name) = &self.token else { return None };
         let exact = ["true", "false", "null"].into_iter().find(|word| word == name);
-        exact.or_else(|| {
-            WORDS.into_iter().find(|word| word.eq_ignore_ascii_case(name))
-        })
+        exact.or_else(|| WORDS.into_iter().find(|word| word.eq_ignore_ascii_case(name)))
     }
 
     fn accept_word(&mut self, word: &str) -> Result<bool> {
@@ -420,13 +427,14 @@ impl Parser<'_> {
             return Err(self.unexpected());
         };
         let level = path_methods::parse_integer(&text);
-        level.and_then(|level| i32::try_from(level).ok()).map(i32::cast_unsigned).ok_or_else(
-            || {
+        level
+            .and_then(|level| i32::try_from(level).ok())
+            .map(i32::cast_unsigned)
+            .ok_or_else(|| {
                 Error::value(format!(
                     "invalid jsonpath: level {text} is out of range for type integer"
                 ))
-            },
-        )
+            })
     }
 
     fn method(&mut self, name: &str) -> Result<Op> {

@@ -29,8 +29,8 @@ pub(super) enum Token {
 
 /// Operators, longer ones before their beginnings.
 const MARKS: [&str; 27] = [
-    "&&", "||", "**", "<=", "<>", "==", "!=", ">=", "!", "<", ">", "?", "%", "$", ".", "[",
-    "]", "{", "}", "(", ")", "@", ",", "*", "+", "-", "/",
+    "&&", "||", "**", "<=", "<>", "==", "!=", ">=", "!", "<", ">", "?", "%", "$", ".",
+    "[", "]", "{", "}", "(", ")", "@", ",", "*", "+", "-", "/",
 ];
 
 /// Characters that end a name.
@@ -192,7 +192,8 @@ impl<'a> Scanner<'a> {
             }
             'x' => {
                 let digits = self.rest().get(1..3).filter(|digits| is_hex(digits));
-                let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                let code =
+                    digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
                 let Some(code) = code else {
                     return Err(self.error("invalid hexadecimal character"));
                 };
@@ -248,9 +249,7 @@ impl<'a> Scanner<'a> {
 
     fn character(&self, code: u32) -> Result<char> {
         match char::from_u32(code) {
-            Some('\0') | None => {
-                Err(self.error("unsupported Unicode escape sequence"))
-            }
+            Some('\0') | None => Err(self.error("unsupported Unicode escape sequence")),
             Some(c) => Ok(c),
         }
     }
@@ -367,9 +366,32 @@ mod tests {
     #[test]
     fn broken_tokens_are_refused() {
         for text in [
-            "1a", "00", "1__0", "1_", "0x", "1e", "1e+", "1.a", "0xg", "\"a", "\"\\", "\\",
-            "\"\\u12\"", "\"\\u{1234567}\"", "\"\\u{110000}\"", "\"\\ud800\"", "\"\\x1\"",
-            "\"\\u0000\"", "/*", "/*/", "a/*", "#", ":", "=", "&", "|",
+            "1a",
+            "00",
+            "1__0",
+            "1_",
+            "0x",
+            "1e",
+            "1e+",
+            "1.a",
+            "0xg",
+            "\"a",
+            "\"\\",
+            "\\",
+            "\"\\u12\"",
+            "\"\\u{1234567}\"",
+            "\"\\u{110000}\"",
+            "\"\\ud800\"",
+            "\"\\x1\"",
+            "\"\\u0000\"",
+            "/*",
+            "/*/",
+            "a/*",
+            "#",
+            ":",
+            "=",
+            "&",
+            "|",
         ] {
             assert!(tokens(text).is_err(), "{text}");
         }

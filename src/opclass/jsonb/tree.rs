@@ -104,6 +104,11 @@ impl<'a> Tree<'a> {
         self.nodes[node as usize].children = begin..node_id(self.children.len());
     }
 
+    /// How many nodes there are: all numbers below are nodes.
+    pub(crate) fn len(&self) -> NodeId {
+        node_id(self.nodes.len())
+    }
+
     pub(crate) fn kind(&self, node: NodeId) -> Kind<'a> {
         self.nodes[node as usize].kind
     }

@@ -65,6 +65,12 @@ impl Failures {
         false
     }
 
+    /// Pairs held.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.known.len() + self.trail.len()
+    }
+
     /// Pairs on the trail, to be remembered where an attempt begins.
     pub(super) fn trail_len(&self) -> usize {
         self.trail.len()

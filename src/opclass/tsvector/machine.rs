@@ -102,8 +102,22 @@ struct Rule {
     sure: bool,
 }
 
+impl Rule {
+    fn only_consumes(&self) -> bool {
+        self.guard == Guard::None
+            && self.special == Special::None
+            && self.stack == Stack::Keep
+            && self.emit.is_none()
+            && self.next.is_none()
+            && !self.rerun
+    }
+}
+
+/// Marks the entry of a state that takes the character and stays.
+const STAYS: u16 = 1 << 15;
+
 struct Table {
-    /// By state × class: first rule in `rules`.
+    /// By state × class: first rule in `rules`, with [`STAYS`] where that only consumes.
     first: Vec<u16>,
     rules: Vec<Rule>,
     class_of: [u8; KINDS],
@@ -130,10 +144,22 @@ impl Place {
     pub(super) fn is_plain(&self) -> bool {
         self.state == BASE && !self.ignore && !self.want_host
     }
+
+    /// True behind a compound, whose parts are read again.
+    pub(super) fn is_in_parts(&self) -> bool {
+        self.state == PARTS
+    }
+
+    /// The compound is over.
+    pub(super) fn leave_parts(&mut self) {
+        self.state = BASE;
+    }
 }
 
 /// The table's first state.
 const BASE: u8 = 0;
+/// The state in which a compound's parts are read.
+const PARTS: u8 = 70;
 
 /// A token: its type and its bytes `start..end`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -163,6 +189,9 @@ pub(super) struct Machine<'a> {
     frames: Vec<Frame>,
     failures: Failures,
     pub(super) place: Place,
+    /// Characters looked at, attempts included.
+    #[cfg(test)]
+    looks: usize,
 }
 
 impl<'a> Machine<'a> {
@@ -175,6 +204,8 @@ impl<'a> Machine<'a> {
             frames: Vec::new(),
             failures: Failures::default(),
             place: Place { at: 0, state: BASE, ignore: false, want_host: false },
+            #[cfg(test)]
+            looks: 0,
         }
     }
 
@@ -220,12 +251,31 @@ impl<'a> Machine<'a> {
         if start >= end_of_text {
             return None;
         }
+        let bytes = self.text.as_bytes();
         let (mut at, mut len, mut state, mut resume) = (start, 0, place.state, 0);
         loop {
+            let row = usize::from(state) * self.table.classes;
+            #[cfg(test)]
+            let before_run = at;
+            if resume == 0 {
+                while let Some(&byte) = bytes.get(at)
+                    && byte < 0x80
+                    && !Failures::is_checkpoint(at, at + 1)
+                {
+                    let class = self.table.class_of[usize::from(byte)];
+                    if self.table.first[row + usize::from(class)] & STAYS == 0 {
+                        break;
+                    }
+                    at += 1;
+                    len += 1;
+                }
+            }
+            #[cfg(test)]
+            {
+                self.looks += 1 + at - before_run;
+            }
             let (class, char_len) = self.look(at);
-            let first =
-                self.table.first[usize::from(state) * self.table.classes + class];
-            let mut number = usize::from(first);
+            let mut number = usize::from(self.table.first[row + class] & !STAYS);
             let rule = loop {
                 let rule = self.table.rules[number];
                 if rule.order > resume {
@@ -479,7 +529,9 @@ impl Table {
         let mut rules = Vec::new();
         for state in &lists {
             for &sample in &samples {
-                first.push(u16::try_from(rules.len()).expect("some thousand rules"));
+                let stays = if state[sample][0].only_consumes() { STAYS } else { 0 };
+                let number = u16::try_from(rules.len()).expect("some thousand rules");
+                first.push(number | stays);
                 rules.extend_from_slice(&state[sample]);
             }
         }
@@ -600,6 +652,7 @@ mod tests {
             - TABLE.names.len();
         assert_eq!((TABLE.names.len(), rules), (76, 392));
         assert_eq!(TABLE.names[usize::from(BASE)], "BASE");
+        assert_eq!(TABLE.names[usize::from(PARTS)], "PARTS");
     }
 
     #[test]
@@ -608,9 +661,90 @@ mod tests {
             let state = TABLE.names.iter().position(|&known| known == name).unwrap();
             let row = &TABLE.first[state * TABLE.classes..(state + 1) * TABLE.classes];
             for &first in row {
-                let rule = TABLE.rules[usize::from(first)];
+                let rule = TABLE.rules[usize::from(first & !STAYS)];
                 assert_ne!(rule.stack, Stack::GiveUp, "{name}");
             }
         }
+    }
+
+    /// How often the machine looks at each character of a text, on average, and the
+    /// places to return to and failures it holds at most.
+    fn cost(machine: &mut Machine<'_>) -> (usize, usize, usize) {
+        let (mut frames, mut failures) = (0, 0);
+        while machine.next().is_some() {
+            frames = frames.max(machine.frames.capacity());
+            failures = failures.max(machine.failures.len());
+        }
+        (machine.looks / machine.text.len(), frames, failures)
+    }
+
+    #[test]
+    fn no_repetition_costs_quadratic_time_or_much_memory() {
+        let units = [
+            "a_",
+            "a@",
+            "a-",
+            "a.",
+            "a-1-",
+            "1_",
+            "1-",
+            "1a@",
+            "1a_",
+            "1a-",
+            "ab.cd-",
+            "ab.cd@",
+            "<",
+            "<!--",
+            "<!-- ",
+            "<a ",
+            "<a '",
+            "<a \"",
+            "<a '<a \"",
+            "<?x ",
+            "<!d ",
+            "/.",
+            "./",
+            "../",
+            "~/.",
+            "/~",
+            "&a",
+            "&#1",
+            "&#x1",
+            "1e1",
+            "1.1",
+            "-1.1.",
+            "+1-",
+            "é-",
+            "é-1-",
+            "a-é-",
+            "a/",
+            "a:",
+            "a://",
+            "ab.cd/",
+            "ab.cd:1",
+            "ab.cd:1/x@",
+            "a_b@c.",
+            "a_@<!-- ",
+            "<script ",
+            "</style",
+            "x_\u{301}",
+            "a@b_",
+        ];
+        for unit in units {
+            for tail in ["", "!", "@", "-1", "ab.cd", "<x", ">"] {
+                let text = unit.repeat(200_000 / unit.len()) + tail;
+                let (looks, frames, failures) =
+                    cost(&mut Machine::new(&text, Ctype::Utf8));
+                assert!(looks < 300, "{unit:?} {tail:?}: {looks} looks at a character");
+                assert!(frames <= 16, "{unit:?} {tail:?}: {frames} frames");
+                assert!(failures <= 20_000, "{unit:?} {tail:?}: {failures} failures");
+            }
+        }
+    }
+
+    #[test]
+    fn without_its_guards_the_machine_does_cost_quadratic_time() {
+        let text = "a_".repeat(5_000);
+        assert!(cost(&mut Machine::unguarded(&text, Ctype::Utf8)).0 > 2_000);
     }
 }

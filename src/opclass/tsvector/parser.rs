@@ -247,6 +247,16 @@ impl<'a> Scanner<'a> {
     #[inline]
     pub(super) fn next(&mut self) -> Option<Span> {
         let start = self.machine.place.at;
+        if self.machine.place.is_in_parts() {
+            match part(self.machine.text().as_bytes(), start) {
+                Part::Token(kind, end) => {
+                    self.machine.place.at = end;
+                    return Some(Span { kind, start, end });
+                }
+                Part::Over => self.machine.place.leave_parts(),
+                Part::Unproven => return self.machine.next(),
+            }
+        }
         if self.machine.place.is_plain()
             && let Some((kind, end)) = plain(self.machine.text().as_bytes(), start)
         {
@@ -264,7 +274,7 @@ fn plain(text: &[u8], start: usize) -> Option<(TokenType, usize)> {
     let first = *text.get(start)?;
     let bits = BYTES[usize::from(first)];
     if bits & LETTER != 0 {
-        let end = run_of(text, start, LETTER);
+        let end = letters_end(text, start);
         let next = byte(end);
         if BYTES[usize::from(next)] & AFTER_WORD == 0 {
             return Some((TokenType::AsciiWord, end));
@@ -288,6 +298,16 @@ fn plain(text: &[u8], start: usize) -> Option<(TokenType, usize)> {
             return Some((TokenType::Uint, end));
         }
         let behind = BYTES[usize::from(byte(end + 1))];
+        if next == b'.' && behind & DIGIT != 0 {
+            let end = run_of(text, end + 2, DIGIT);
+            let next = byte(end);
+            // no host, no version, no exponent
+            let ends = BYTES[usize::from(next)] & AFTER_DIGITS == 0
+                || next == b'/'
+                || b".-_@".contains(&next)
+                    && BYTES[usize::from(byte(end + 1))] & ALNUM == 0;
+            return ends.then_some((TokenType::Float, end));
+        }
         let ends = match next {
             b'.' | b'-' | b'_' | b'@' => behind & ALNUM == 0,
             b'/' => !may_begin_file(byte(end + 1)),
@@ -326,9 +346,56 @@ fn plain(text: &[u8], start: usize) -> Option<(TokenType, usize)> {
     Some((TokenType::Blank, end))
 }
 
+/// What stands where the parts of a compound are read again.
+enum Part {
+    Token(TokenType, usize),
+    Over,
+    Unproven,
+}
+
+/// The part of a compound, or the hyphen behind one, at `start`.
+#[inline]
+fn part(text: &[u8], start: usize) -> Part {
+    let bits = |at: usize| text.get(at).map_or(0, |&byte| BYTES[usize::from(byte)]);
+    if bits(start) & LETTER != 0 {
+        let end = letters_end(text, start);
+        if bits(end) & (DIGIT | WIDE) == 0 {
+            return Part::Token(TokenType::HwordAsciiPart, end);
+        }
+    } else if text.get(start) == Some(&b'-') {
+        if bits(start + 1) & ALNUM != 0 {
+            return Part::Token(TokenType::Blank, start + 1);
+        }
+    } else if bits(start) & (DIGIT | WIDE) == 0 {
+        return Part::Over;
+    }
+    Part::Unproven
+}
+
 /// Whether a file name can go on with this byte behind a `/`.
 fn may_begin_file(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._~".contains(&byte)
+}
+
+/// End of the run of ASCII letters, eight bytes at a time: word lengths are hard to
+/// predict, so a step per byte costs a mispredicted branch per word.
+#[inline]
+fn letters_end(text: &[u8], start: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOP: u64 = 0x80 * ONES;
+    let mut end = start;
+    while let Some(bytes) = text.get(end..end + 8) {
+        let bytes = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+        let lower = (bytes | 0x20 * ONES) & !TOP;
+        let from_a = lower + (0x80 - u64::from(b'a')) * ONES;
+        let above_z = lower + (0x80 - u64::from(b'z') - 1) * ONES;
+        let others = (!from_a | above_z | bytes) & TOP;
+        if others != 0 {
+            return end + others.trailing_zeros() as usize / 8;
+        }
+        end += 8;
+    }
+    run_of(text, end, LETTER)
 }
 
 /// End of the run of bytes of a class.
