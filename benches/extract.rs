@@ -169,9 +169,7 @@ fn words(criterion: &mut Criterion) {
         bencher.iter(|| {
             let tokens: usize = messages
                 .iter()
-                .map(|message| {
-                    opclass::tsvector::parser::Parser::new(message).count()
-                })
+                .map(|message| opclass::tsvector::parser::Parser::new(message).count())
                 .sum();
             assert!(tokens > values.len());
         });

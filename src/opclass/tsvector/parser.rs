@@ -413,7 +413,7 @@ mod tests {
     use super::*;
     use crate::opclass::tsvector::fixtures;
 
-    fn spans(mut next: impl FnMut() -> Option<Span>) -> Vec<Span> {
+    fn spans(next: impl FnMut() -> Option<Span>) -> Vec<Span> {
         std::iter::from_fn(next).collect()
     }
 
