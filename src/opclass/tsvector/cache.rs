@@ -63,6 +63,7 @@ pub(super) enum Found {
 }
 
 /// Where an unknown token belongs.
+#[derive(Clone, Copy)]
 pub(super) struct Vacant {
     slot: usize,
     key: Key,
