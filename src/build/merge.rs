@@ -16,7 +16,7 @@ use std::time::Instant;
 use rayon::ThreadPool;
 
 use super::accumulate::{KEY_PREFIX, PIECE_FIRST, read_first};
-use super::plan::Plan;
+use super::plan::{PARTICIPANT_MEMORY, Plan};
 use super::stats::SortStats;
 use super::watch::Watch;
 use super::worker::first_failure;
@@ -35,8 +35,9 @@ const CHUNK: usize = 64 << 10;
 const PENDING: usize = 4 << 10;
 /// What the leader's loader holds: pages of each level and its write buffer.
 const LOADER_MEMORY: usize = 2 << 20;
-/// What joining pieces holds, beside its chunk.
-const COMBINE_MEMORY: usize = 256 << 10;
+/// What a worker holds beside its tapes and its queue: the pieces it joins and a chunk,
+/// and what is not charged, such as its stack and what the allocator rounds up.
+const COMBINE_MEMORY: usize = (256 << 10) + PARTICIPANT_MEMORY;
 /// Bounds of the shared part of a queue, and of its overflow.
 const QUEUE_MIN: usize = 2 * CHUNK;
 const QUEUE_MAX: usize = 4 << 20;

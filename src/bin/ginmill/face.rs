@@ -108,9 +108,9 @@ impl Face {
             }
             stderr_line(&object.to_string());
         } else {
-            note(&error.to_string());
-            if let Some(hint) = hint {
-                stderr_line(&format!("hint: {hint}"));
+            match hint {
+                Some(hint) => note(&format!("{error}; {hint}")),
+                None => note(&error.to_string()),
             }
         }
         match error.kind() {
