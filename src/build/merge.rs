@@ -195,8 +195,7 @@ impl<'a> Merging<'a> {
             loaded
         });
         let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let done = first_failure(results)?;
-        loaded?;
+        let done = outcome(loaded, results)?;
         let mut merged = Merged {
             workers: vec![MergeStats::default(); self.workers],
             encoded: vec![EncoderStats::default(); self.columns.len()],
@@ -288,6 +287,18 @@ impl<'a> Merging<'a> {
             combine.tuple(key, payload, emit)?;
         }
         combine.end(emit)
+    }
+}
+
+/// What the workers did, or the failure that stopped the merge. One that fails stops the
+/// others, who then only know that they were to stop, be it a worker or the leader.
+fn outcome<T>(leader: Result<()>, workers: Vec<Result<T>>) -> Result<Vec<T>> {
+    match leader {
+        Err(error) if !matches!(error.kind(), ErrorKind::Cancelled) => Err(error),
+        stopped_or_done => {
+            let done = first_failure(workers)?;
+            stopped_or_done.map(|()| done)
+        }
     }
 }
 
@@ -609,5 +620,28 @@ impl Loaded {
     /// By index.
     pub fn trees(&self) -> impl Iterator<Item = TreeStats> {
         self.files.iter().map(|(_, stats)| *stats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failure_that_stopped_the_others_is_the_one_reported() {
+        let stopped = || Error::from(ErrorKind::Cancelled);
+        let broken = |what: &str| Error::invalid(what);
+        let said =
+            |leader, workers| outcome::<()>(leader, workers).unwrap_err().to_string();
+        assert_eq!(
+            said(Err(broken("disk full")), vec![Err(stopped()), Ok(())]),
+            "disk full"
+        );
+        assert_eq!(
+            said(Err(stopped()), vec![Err(stopped()), Err(broken("a run"))]),
+            "a run"
+        );
+        assert_eq!(said(Err(stopped()), vec![Ok(())]), stopped().to_string());
+        assert_eq!(outcome(Ok(()), vec![Ok(1), Ok(2)]).unwrap(), [1, 2]);
     }
 }
