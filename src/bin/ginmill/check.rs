@@ -13,6 +13,9 @@ use crate::face::{Face, Failure, Status};
 ///
 /// Exit status 1 when something is damaged.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  ginmill check mail.gin
+  ginmill check mail.gin/body_tsvector.gin --json")]
 pub(crate) struct Args {
     /// An archive directory, or an index file
     #[arg(value_name = "DIR|FILE.gin")]

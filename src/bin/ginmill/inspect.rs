@@ -19,6 +19,9 @@ const TIDS_SHOWN: usize = 3;
 
 /// Look into an index file
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  ginmill inspect mail.gin/body_tsvector.gin meta
+  ginmill inspect mail.gin/body_tsvector.gin posting segfault")]
 pub(crate) struct Args {
     /// An index file, of an archive or of PostgreSQL
     #[arg(value_name = "FILE.gin")]

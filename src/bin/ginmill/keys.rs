@@ -23,6 +23,9 @@ const INTERNED_MAX: usize = 64 << 20;
 /// without duplicates; {"keys": [], "category": "empty"} for a value without keys, "null"
 /// for null; {"error": ...} for a value that PostgreSQL refuses.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  echo 'the cats' | ginmill keys tsvector_ops --config english --debug
+  echo '[3,1,2]' | ginmill keys array_ops --type int")]
 pub(crate) struct Args {
     /// The operator class
     opclass: String,
@@ -317,7 +320,7 @@ impl Args {
                 answer["category"] = "empty".into();
             }
             if chosen.class.name() == "gin_trgm_ops" {
-                let keys = keys.iter().filter_map(|key| Some((*key).try_into().ok()?));
+                let keys = keys.iter().filter_map(|key| (*key).try_into().ok());
                 let keys: Vec<i32> = keys.map(opclass::int4_of).collect();
                 answer["trigrams"] = trigram::show(&keys).into();
             }

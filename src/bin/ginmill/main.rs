@@ -5,6 +5,7 @@
 //! found or damage found, 2 error, 130 stopped on request; a reader of stdout that went
 //! away is no error.
 
+mod allocator;
 mod check;
 mod completions;
 mod dates;
@@ -80,6 +81,7 @@ fn run(cli: Cli, face: &mut Face) -> Result<Status, Failure> {
 }
 
 fn main() -> ExitCode {
+    allocator::settle();
     let parsed =
         command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {

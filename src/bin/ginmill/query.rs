@@ -23,6 +23,9 @@ use crate::lines::{self, Line};
 /// found must be tested, and how the keys are combined. For tsvector_ops also "tsquery",
 /// in PostgreSQL's text form. {"error": ...} for a query that PostgreSQL refuses.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  echo 'cats & dogs' | ginmill query tsvector_ops --function to_tsquery
+  echo '%foo%' | ginmill query gin_trgm_ops --operator LIKE")]
 pub(crate) struct Args {
     /// The operator class
     opclass: String,
@@ -66,15 +69,17 @@ impl Args {
         let operators = chosen.class.operators();
         let operator = match &self.operator {
             None => operators.first().copied().unwrap_or_default(),
-            Some(name) => {
-                operators.iter().copied().find(|o| o == name).ok_or_else(|| {
+            Some(name) => operators
+                .iter()
+                .copied()
+                .find(|o| o.eq_ignore_ascii_case(name))
+                .ok_or_else(|| {
                     Error::invalid(format!(
                         "{} has no operator {name}; it has {}",
                         self.opclass,
                         operators.join(" ")
                     ))
-                })?
-            }
+                })?,
         };
         let search = self.search()?;
         lines::answer_each(face, |line| {

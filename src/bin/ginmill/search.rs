@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use ginmill::Error;
-use ginmill::search::{Answer, Hit, SearchOptions, Searcher, Snippet, Sort};
+use ginmill::search::{
+    Answer, Hit, SearchOptions, Searcher, Snippet, Sort, ThreadMember, threads,
+};
 use serde_json::{Value as Json, json};
 
 use crate::dates;
@@ -15,6 +17,8 @@ use crate::mbox;
 
 /// Hits that are shown to people unless a limit is given.
 const SHOWN: usize = 20;
+/// Deepest level of a thread that is indented further.
+const INDENT_MAX: usize = 20;
 
 /// Search an archive
 ///
@@ -22,6 +26,9 @@ const SHOWN: usize = 20;
 /// from:, to:, list:, subject:, after:, before:, id: with a value. A message is found
 /// when its body and subject together have the words. Exit status 1 when nothing is.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  ginmill search mail.gin segfault -windows from:alice --limit 10
+  ginmill search mail.gin --where \"subject ILIKE '%release%' AND date >= '2020-01-01'\"")]
 pub(crate) struct Args {
     /// The archive directory
     dir: PathBuf,
@@ -50,6 +57,9 @@ pub(crate) struct Args {
     /// Only the TIDs
     #[arg(long, conflicts_with_all = ["output", "explain"])]
     ids: bool,
+    /// Grouped by thread, answers below what they answer
+    #[arg(long, conflicts_with_all = ["ids", "count", "explain"])]
+    threads: bool,
     /// How hits are written [default: text]
     #[arg(long, value_enum)]
     output: Option<Output>,
@@ -109,7 +119,7 @@ impl Args {
             limit,
             offset: self.offset,
             count_only: self.count || (self.explain && self.limit.is_none()),
-            ids_only: self.ids || output == Output::Mbox,
+            ids_only: self.ids || (output == Output::Mbox && !self.threads),
         };
         let answer = archive.search(&query, &options)?;
         if self.explain {
@@ -130,7 +140,9 @@ impl Args {
             return Ok(found(total > 0));
         }
         self.write(face, &archive, &answer, output)?;
-        if lines {
+        if lines && answer.hits.is_empty() {
+            note("nothing was found");
+        } else if lines {
             self.say_what_was_left_out(&answer);
         }
         Ok(found(!answer.hits.is_empty()))
@@ -144,13 +156,20 @@ impl Args {
         output: Output,
     ) -> Result<(), Failure> {
         let style = Style::new(self.color);
-        for (number, hit) in answer.hits.iter().enumerate() {
+        for (number, (depth, hit)) in self.ordered(&answer.hits).into_iter().enumerate()
+        {
             match output {
                 _ if self.ids && face.json => {
                     face.line(&json!({ "tid": hit.tid.to_string() }))?;
                 }
                 _ if self.ids => writeln!(face.out, "{}", hit.tid)?,
-                Output::Json => face.line(&hit_json(hit))?,
+                Output::Json => {
+                    let mut object = hit_json(hit);
+                    if self.threads {
+                        object["depth"] = depth.into();
+                    }
+                    face.line(&object)?;
+                }
                 Output::Mbox => {
                     mbox::write(&mut face.out, &archive.raw(hit.tid)?, hit.date)?;
                 }
@@ -158,11 +177,30 @@ impl Args {
                     if number > 0 {
                         writeln!(face.out)?;
                     }
-                    write!(face.out, "{}", hit_text(hit, &style))?;
+                    let indent = "  ".repeat(depth.min(INDENT_MAX));
+                    for line in hit_text(hit, &style).lines() {
+                        writeln!(face.out, "{indent}{line}")?;
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Hits in the order in which they are written, with their depth in the thread.
+    fn ordered<'h>(&self, hits: &'h [Hit]) -> Vec<(usize, &'h Hit)> {
+        if !self.threads {
+            return hits.iter().map(|hit| (0, hit)).collect();
+        }
+        let member = |hit: &'h Hit| ThreadMember {
+            id: hit.message_id.as_deref(),
+            references: &hit.references,
+        };
+        let lines = threads(&hits.iter().map(member).collect::<Vec<_>>());
+        lines
+            .iter()
+            .filter_map(|line| Some((line.depth, &hits[line.message?])))
+            .collect()
     }
 
     /// On stderr, when there are more hits than were shown.
@@ -271,13 +309,13 @@ fn hit_text(hit: &Hit, style: &Style) -> String {
 fn hit_json(hit: &Hit) -> Json {
     json!({
         "tid": hit.tid.to_string(),
-        "path": path_json(&hit.path),
+        "file": path_json(&hit.path),
         "offset": hit.offset,
         "length": hit.len,
         "date": hit.date.map(dates::rfc3339),
         "rank": hit.rank,
-        "from": hit.from,
-        "subject": hit.subject,
+        "from": hit.from.as_ref().map(|from| &from.text),
+        "subject": hit.subject.as_ref().map(|subject| &subject.text),
         "list": hit.list,
         "message_id": hit.message_id,
         "references": hit.references,

@@ -18,6 +18,9 @@ const TEXT: &str = "body";
 
 /// Show one message, decoded
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  ginmill show mail.gin '<20040501.1234@example.org>'
+  ginmill show mail.gin '(12,7)' --raw")]
 pub(crate) struct Args {
     /// The archive directory
     dir: PathBuf,
@@ -71,7 +74,7 @@ fn message_json(message: &Message) -> Json {
         fields.map(|(name, value)| (name.clone(), value_json(value))).collect();
     json!({
         "tid": message.tid.to_string(),
-        "path": path_json(&message.path),
+        "file": path_json(&message.path),
         "offset": message.entry.offset,
         "length": message.entry.len,
         "date": message.entry.date.map(dates::rfc3339),
