@@ -6,6 +6,7 @@ mod cli_index; // `ginmill index` with bad input, broken messages, kill -9, Ctrl
 mod cli_keys; // `ginmill keys` and `query` beside PostgreSQL's own answers
 mod cli_look; // `ginmill check` and `inspect`
 mod cli_report; // `ginmill report`, the schema of report.json, completions, man
+mod cli_search; // `ginmill search` and `show`
 mod cli_support; // the program asked, and what it said
 mod corpus; // mail in any amount, seeded
 mod gin_check; // damaged index files: what the checker says
