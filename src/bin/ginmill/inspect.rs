@@ -291,7 +291,7 @@ fn key_of(index: &Index, column: u8, written: &str) -> Result<Vec<u8>> {
 }
 
 fn from_hex(digits: &str) -> Option<Vec<u8>> {
-    if !digits.is_ascii() || digits.len() % 2 != 0 {
+    if !digits.is_ascii() || !digits.len().is_multiple_of(2) {
         return None;
     }
     let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).ok();
