@@ -12,6 +12,7 @@ mod harness; // the oracle, throw-away clusters and the memory sampler do what t
 mod jsonb_random; // random JSON values and paths
 mod keys_jsonb; // JSON keys and paths beside a live PostgreSQL
 mod keys_trigram; // trigrams, LIKE, regular expressions, arrays beside a live PostgreSQL
+mod keys_tsvector; // tokens, lexemes, configurations beside a live PostgreSQL
 mod layering; // who may import whom
 mod matrix; // workers × memory × codec: the same bytes
 mod memory; // the memory limit by the operating system's figures
