@@ -69,7 +69,7 @@ fn push_word(text: &mut String, dice: &mut Dice, words: &[String]) {
         2 => *text += &format!("http://www.{other}.org/{word}/{other}.html"),
         3 => {
             *text +=
-                &format!("20{:02}-{:02}-11 {}:30", dice.below(30), dice.below(12), 7)
+                &format!("20{:02}-{:02}-11 {}:30", dice.below(30), dice.below(12), 7);
         }
         4 => *text += &dice.below(10_000).to_string(),
         5 => *text += &format!("{word}_{other}"),
@@ -169,9 +169,7 @@ fn words(criterion: &mut Criterion) {
         bencher.iter(|| {
             let tokens: usize = messages
                 .iter()
-                .map(|message| {
-                    ginmill::opclass::tsvector::parser::Parser::new(message).count()
-                })
+                .map(|message| opclass::tsvector::parser::Parser::new(message).count())
                 .sum();
             assert!(tokens > values.len());
         });

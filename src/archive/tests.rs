@@ -425,7 +425,7 @@ fn parts_nested_too_deeply_are_left_out_and_said() {
 
 #[test]
 fn headers_and_parts_beyond_all_reason_are_left_out_and_said() {
-    let text = b"A: b\n c\n".repeat(1_000_001);
+    let text = b"A: b\n c\n".repeat(50_001);
     let document = parse_eml(&text).unwrap();
     assert_eq!(document.warnings, ["1 header left out"]);
     let mut text = b"Content-Type: multipart/mixed; boundary=b\n\n".to_vec();

@@ -164,13 +164,13 @@ impl Random {
         match self.below(if depth == 0 { 6 } else { 14 }) {
             0 => out.push_str(self.pick(&["null", "true", "false", "\"\""])),
             1..=2 => {
-                out.push_str(self.pick(&["0", "1", "2", "1.0", "-1", "1.5", "7e3"]))
+                out.push_str(self.pick(&["0", "1", "2", "1.0", "-1", "1.5", "7e3"]));
             }
             3 => {
-                out.push_str(self.pick(&["\"1\"", "\"true\"", "\" 1.50\"", "\"1e2\""]))
+                out.push_str(self.pick(&["\"1\"", "\"true\"", "\" 1.50\"", "\"1e2\""]));
             }
             4..=5 => {
-                out.push_str(self.pick(&["\"a\"", "\"b\"", "\"abc\"", "\"A\\nb\""]))
+                out.push_str(self.pick(&["\"a\"", "\"b\"", "\"abc\"", "\"A\\nb\""]));
             }
             6..=9 => {
                 out.push('[');

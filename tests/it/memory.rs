@@ -37,7 +37,8 @@ fn anonymous_memory_stays_below_the_limit_on_200_mb_of_mail() {
             assert_eq!(found, mbox.messages);
             let limit = limit << 20;
             assert_eq!(report.memory.limit, limit);
-            assert!(report.memory.peak_charged <= limit, "{:?}", report.memory);
+            let charged = report.memory.peak_charged;
+            assert!(charged <= limit, "{charged} bytes charged of {limit}");
             if measured.anonymous > limit + ALLOWANCE {
                 over.push(format!(
                     "limit {} MB, {workers} workers: {:.1} MB over it",

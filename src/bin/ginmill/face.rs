@@ -108,9 +108,9 @@ impl Face {
             }
             stderr_line(&object.to_string());
         } else {
-            note(&error.to_string());
-            if let Some(hint) = hint {
-                stderr_line(&format!("hint: {hint}"));
+            match hint {
+                Some(hint) => note(&format!("{error}; {hint}")),
+                None => note(&error.to_string()),
             }
         }
         match error.kind() {
@@ -159,6 +159,9 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    note(text.trim_end());
+    // The sentence; the usage and the way to the help behind it are left to `--help`.
+    let sentence = text.split("\n\n").next().unwrap_or(text);
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    note(&words.join(" "));
     ExitCode::from(EXIT_ERROR)
 }

@@ -131,6 +131,12 @@ impl Args {
                 self.output.display()
             ));
         }
+        if stats.problems.damaged > 0 {
+            note(&format!(
+                "{} of {} messages were indexed with something missing",
+                stats.problems.damaged, stats.input.documents
+            ));
+        }
         Ok(Status::Done)
     }
 

@@ -294,7 +294,7 @@ impl Args {
                 answer["category"] = "empty".into();
             }
             if chosen.class.name() == "gin_trgm_ops" {
-                let keys = keys.iter().filter_map(|key| Some((*key).try_into().ok()?));
+                let keys = keys.iter().filter_map(|key| (*key).try_into().ok());
                 let keys: Vec<i32> = keys.map(opclass::int4_of).collect();
                 answer["trigrams"] = trigram::show(&keys).into();
             }

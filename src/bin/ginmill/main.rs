@@ -5,14 +5,20 @@
 //! found or damage found, 2 error, 130 stopped on request; a reader of stdout that went
 //! away is no error.
 
+mod allocator;
+mod check;
 mod completions;
 mod face;
 mod index;
+mod inspect;
 mod keys;
 mod lines;
 mod man;
 mod progress;
+mod query;
 mod report;
+mod search;
+mod show;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -36,8 +42,13 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Index(index::Args),
+    Search(search::Args),
+    Show(show::Args),
     Report(report::Args),
+    Check(check::Args),
+    Inspect(inspect::Args),
     Keys(keys::Args),
+    Query(query::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -47,12 +58,18 @@ fn command() -> clap::Command {
     Cli::command()
         .mut_subcommand("index", index::with_lists)
         .mut_subcommand("keys", keys::with_lists)
+        .mut_subcommand("query", query::with_lists)
 }
 
 fn run(cli: Cli, face: &mut Face) -> Result<Status, Failure> {
     let status = match cli.verb {
         Verb::Index(args) => args.run(face),
+        Verb::Search(args) => args.run(face),
+        Verb::Show(args) => args.run(face),
         Verb::Report(args) => args.run(face),
+        Verb::Check(args) => args.run(face),
+        Verb::Inspect(args) => args.run(face),
+        Verb::Query(args) => args.run(face),
         Verb::Keys(args) => args.run(face),
         Verb::Completions(args) => args.run(face),
         Verb::Man(args) => args.run(face),
@@ -62,6 +79,7 @@ fn run(cli: Cli, face: &mut Face) -> Result<Status, Failure> {
 }
 
 fn main() -> ExitCode {
+    allocator::settle();
     let parsed =
         command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {

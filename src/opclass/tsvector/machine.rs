@@ -122,6 +122,7 @@ struct Table {
     rules: Vec<Rule>,
     class_of: [u8; KINDS],
     classes: usize,
+    #[cfg(test)]
     names: Vec<&'static str>,
 }
 
@@ -209,7 +210,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The machine as the table says and nothing else: for tests and benches.
+    /// The machine as the table says and nothing else, which tests compare with.
+    #[cfg(test)]
     pub(super) fn unguarded(text: &'a str, ctype: Ctype) -> Machine<'a> {
         Machine { guarded: false, ..Machine::new(text, ctype) }
     }
@@ -515,7 +517,7 @@ impl Table {
                 .map(|state| state[kind].iter().map(|rule| rule.order).collect())
                 .collect()
         };
-        for kind in 0..KINDS {
+        for (kind, class_of_kind) in class_of.iter_mut().enumerate() {
             let class = samples
                 .iter()
                 .position(|&sample| key(sample) == key(kind))
@@ -523,7 +525,7 @@ impl Table {
                     samples.push(kind);
                     samples.len() - 1
                 });
-            class_of[kind] = u8::try_from(class).expect("fewer classes than kinds");
+            *class_of_kind = u8::try_from(class).expect("fewer classes than kinds");
         }
         let mut first = Vec::new();
         let mut rules = Vec::new();
@@ -535,7 +537,14 @@ impl Table {
                 rules.extend_from_slice(&state[sample]);
             }
         }
-        Table { first, rules, class_of, classes: samples.len(), names }
+        Table {
+            first,
+            rules,
+            class_of,
+            classes: samples.len(),
+            #[cfg(test)]
+            names,
+        }
     }
 }
 

@@ -386,7 +386,7 @@ fn letters_end(text: &[u8], start: usize) -> usize {
     let mut end = start;
     while let Some(bytes) = text.get(end..end + 8) {
         let bytes = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
-        let lower = (bytes | 0x20 * ONES) & !TOP;
+        let lower = (bytes | (0x20 * ONES)) & !TOP;
         let from_a = lower + (0x80 - u64::from(b'a')) * ONES;
         let above_z = lower + (0x80 - u64::from(b'z') - 1) * ONES;
         let others = (!from_a | above_z | bytes) & TOP;
@@ -413,8 +413,8 @@ mod tests {
     use super::*;
     use crate::opclass::tsvector::fixtures;
 
-    fn spans(mut next: impl FnMut() -> Option<Span>) -> Vec<Span> {
-        std::iter::from_fn(|| next()).collect()
+    fn spans(next: impl FnMut() -> Option<Span>) -> Vec<Span> {
+        std::iter::from_fn(next).collect()
     }
 
     fn agrees_with_the_bare_machine(text: &str, ctype: Ctype) {
@@ -483,7 +483,7 @@ mod tests {
                 "\u{200b}", "\u{ad}", "日本", "\u{3000}", "\u{a0}", "½", "😀", "\u{2028}",
             ]),
             1 => any::<char>().prop_map(|c| match c {
-                c if (c as u32) % 2 == 0 => char::from(u8::try_from((c as u32) % 128).unwrap()),
+                c if (c as u32).is_multiple_of(2) => char::from(u8::try_from((c as u32) % 128).unwrap()),
                 c => c,
             }.to_string()).prop_map(|text| -> &'static str { text.leak() }),
         ];
