@@ -22,4 +22,5 @@ mod postgres_files; // our index files in a cluster, and PostgreSQL's in our rea
 mod queries_archive; // searches: by index, by scan, by a live PostgreSQL 18
 mod queries_jsonb; // jsonb and jsonpath conditions beside a live PostgreSQL
 mod queries_tsquery; // text search queries beside a live PostgreSQL 18
+mod real_mail; // thousands of real mails, counted and compared
 mod support; // directories, the oracle, clusters, the program
