@@ -7,7 +7,10 @@
 pub struct Random(u64);
 
 impl Random {
+    /// `GINMILL_SEED`, a number, makes it another run.
     pub fn new(seed: u64) -> Random {
+        let run = std::env::var("GINMILL_SEED").ok().and_then(|run| run.parse().ok());
+        let seed = seed + 100 * run.unwrap_or(0_u64);
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
@@ -308,15 +311,12 @@ impl Random {
     /// Where a chain starts, with accessors behind it.
     fn chain(&mut self, depth: usize, in_filter: bool) -> String {
         let mut out = match self.below(16) {
-            0 => self.literal().to_owned(),
+            0 => format!("({})", self.literal()),
             1 if depth > 0 => format!("({})", self.sum(depth - 1, in_filter)),
             2 if depth > 0 => format!("({})", self.predicate(depth - 1, in_filter)),
             _ if in_filter && !self.one_in(4) => "@".to_owned(),
             _ => "$".to_owned(),
         };
-        if out.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
-            out = format!("({out})");
-        }
         // A predicate in parentheses is an expression only with something behind it.
         let least = usize::from(out.starts_with('('));
         for _ in 0..least.max(self.below(4)) {
@@ -514,5 +514,99 @@ impl Random {
                 "()",
             ],
         )
+    }
+}
+
+/// Regular expressions and what they are tried on.
+impl Random {
+    /// A short text of few characters, some of them newlines.
+    pub fn line(&mut self) -> String {
+        const CHARACTERS: [&str; 20] = [
+            "a", "b", "a", "b", "A", "B", "c", "1", "_", "-", " ", "\n", "é", "É", ".",
+            "\\", "]", "\t", "中", "٣",
+        ];
+        (0..self.below(7)).map(|_| self.pick(&CHARACTERS)).collect()
+    }
+
+    /// A path `$ like_regex "…" flag "…"`.
+    pub fn like_regex(&mut self) -> String {
+        const PIECES: [&str; 62] = [
+            "a",
+            "b",
+            "a",
+            "b",
+            "c",
+            "A",
+            "1",
+            "_",
+            " ",
+            "é",
+            "\n",
+            ".",
+            ".",
+            "^",
+            "$",
+            "|",
+            "(",
+            ")",
+            "(a|b)",
+            "(?:ab)",
+            "*",
+            "+",
+            "?",
+            "*?",
+            "{2}",
+            "{1,}",
+            "{0,2}",
+            "{,2}",
+            "{",
+            "}",
+            "[ab]",
+            "[^a]",
+            "[^a-c]",
+            "[]a]",
+            "[a\\]]",
+            "[a-]",
+            "[b-a]",
+            "[",
+            "]",
+            "[[:alpha:]]",
+            "[^[:digit:]_]",
+            "[[:space:]b]",
+            "[[:upper:]]",
+            "[[=a=]]",
+            "[[.-.]]",
+            "[\\d_]",
+            "[[:<:]]",
+            "\\d",
+            "\\w",
+            "\\s",
+            "\\D",
+            "\\W",
+            "\\S",
+            "\\m",
+            "\\M",
+            "\\y",
+            "\\A",
+            "\\Z",
+            "\\.",
+            "\\u00e9",
+            "\\x41",
+            "\\n",
+        ];
+        const STARTS: [&str; 6] = ["(?i)", "(?n)", "(?s)", "***=", "***:", "(?c)"];
+        let mut pattern = String::new();
+        if self.one_in(12) {
+            pattern.push_str(self.pick(&STARTS));
+        }
+        for _ in 0..1 + self.below(5) {
+            pattern.push_str(self.pick(&PIECES));
+        }
+        let flags = self.pick(&["", "", "i", "s", "m", "q", "is", "im", "sm"]);
+        let pattern = serde_json::to_string(&pattern).unwrap();
+        match flags {
+            "" => format!("$ like_regex {pattern}"),
+            flags => format!("$ like_regex {pattern} flag \"{flags}\""),
+        }
     }
 }

@@ -6,9 +6,11 @@
 //! the two around, but no comparison can be negated into keys, so it survives in pairs
 //! only.
 //!
-//! Two rules are stricter than PostgreSQL's, whose index scan loses rows there: a
-//! negated `&&` with nothing on one side gives nothing, and a literal with methods
-//! behind it (`$.a == (1).type()`) is no literal.
+//! Some rules differ from PostgreSQL's, whose index scan loses rows there: a negated
+//! `&&` with nothing on one side gives nothing; a literal with methods behind it
+//! (`$.a == (1).type()`) is no literal, a predicate with methods behind it
+//! (`($.a == 1).size().boolean()`) no predicate; and `strict $ == "x"` asks for the key that a
+//! string at the root has, which is an array element's.
 
 use super::ops::KeyWriter;
 use super::path::{Comparison, JsonPath, Op, StepId};
@@ -35,6 +37,10 @@ pub(super) fn exists_keys<P: Place>(path: &JsonPath) -> Option<KeyExpr> {
 
 /// The keys that `json @@ path` needs.
 pub(super) fn match_keys<P: Place>(path: &JsonPath) -> Option<KeyExpr> {
+    // What stands behind a predicate may turn false into true.
+    if path.next(path.root).is_some() {
+        return None;
+    }
     predicate(path, path.root, false, &P::root())
 }
 
@@ -123,7 +129,8 @@ enum LastStep {
 
 impl Place for Names {
     fn root() -> Names {
-        Names { keys: Vec::new(), last: LastStep::Member }
+        // The root is stored as the one element of an array.
+        Names { keys: Vec::new(), last: LastStep::Element }
     }
 
     fn go(&mut self, accessor: &Op) -> bool {
@@ -252,7 +259,7 @@ mod tests {
             r#"{"a":{"c":2}}"#,
             r#"{"b":1}"#,
         ];
-        let documents = [x, one, b, c, top, "null"];
+        let documents = [x, one, b, c, top, "null", r#""x""#];
         let both = &format!("({one} & {top})");
         let either = &format!("({one} | {top})");
         let nested = &format!("({b} & {c})");
@@ -272,6 +279,7 @@ mod tests {
             // The server asks for a and 1 here and loses {"a": 2, "b": 0}.
             ("@@", "!(!($.a == 1) && $.b > 2)", "", ""),
             ("@@", "$.a == (1).type()", "", ""),
+            ("@@", "($.a == 1).size().boolean()", "", ""),
             (
                 "@?",
                 "$.a ? (@.b == 1) ? (@.c == 2)",
@@ -286,6 +294,8 @@ mod tests {
             ("@@", "$.a != 1", "", ""),
             ("@?", "$.a.size() ? (@ == 1)", "", ""),
             ("@@", "$ == null", "null", "null"),
+            // The server asks for the other one here and loses "x".
+            ("@@", r#"strict $ == "x""#, "x", r#""x""#),
         ] {
             let parsed = JsonPath::parse(path).unwrap();
             let (by_names, by_hashes) = if operator == "@?" {
