@@ -12,7 +12,10 @@ mod harness; // the oracle, throw-away clusters and the memory sampler do what t
 mod jsonb_model; // jsonb beside a naive model, and on hostile texts
 mod jsonb_random; // JSON texts and jsonpaths from a seed
 mod keys_jsonb; // jsonb and its keys beside a live PostgreSQL 18
+mod jsonb_random; // random JSON values and paths
+mod keys_jsonb; // JSON keys and paths beside a live PostgreSQL
 mod keys_trigram; // trigrams, LIKE, regular expressions, arrays beside a live PostgreSQL
+mod keys_tsvector; // words beside a live PostgreSQL
 mod layering; // who may import whom
 mod matrix; // workers × memory × codec: the same bytes
 mod memory; // the memory limit by the operating system's figures
@@ -20,6 +23,7 @@ mod page_bytes; // tiny indexes spelled out byte by byte
 mod postgres_archive; // an archive's index files in a live PostgreSQL 18
 mod postgres_files; // our index files in a cluster, and PostgreSQL's in our reader
 mod queries_archive; // searches: by index, by scan, by a live PostgreSQL 18
-mod queries_jsonb; // jsonpath beside a live PostgreSQL 18
+mod queries_jsonb; // jsonb and jsonpath conditions beside a live PostgreSQL
 mod queries_tsquery; // text search queries beside a live PostgreSQL 18
+mod real_mail; // thousands of real mails, counted and compared
 mod support; // directories, the oracle, clusters, the program

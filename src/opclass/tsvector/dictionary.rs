@@ -110,6 +110,20 @@ mod tests {
     }
 
     #[test]
+    fn stems_of_every_language_are_postgresqls() {
+        let mut languages = HashSet::new();
+        for line in fixtures::text("stems.tsv").lines() {
+            let columns: Vec<&str> = line.split('\t').collect();
+            let [language, word, expected] = columns[..] else { panic!("{line}") };
+            let stem = Config::find(language).unwrap().word_dictionary().stem.unwrap();
+            assert_eq!(or_whole(stem(word), word), expected, "{language} {word}");
+            languages.insert(language.to_owned());
+        }
+        languages.insert("simple".to_owned());
+        assert_eq!(languages, Config::names().map(str::to_owned).collect());
+    }
+
+    #[test]
     fn a_word_over_1000_bytes_is_neither_stemmed_nor_a_stop_word() {
         let english = Config::find("english").unwrap().word_dictionary();
         let long = "running".repeat(143);

@@ -103,6 +103,11 @@ struct Rule {
 }
 
 impl Rule {
+    /// No rule behind this one applies, unless a mark points behind it.
+    fn is_last(&self) -> bool {
+        self.guard == Guard::None && self.stack != Stack::Try
+    }
+
     fn only_consumes(&self) -> bool {
         self.guard == Guard::None
             && self.special == Special::None
@@ -488,21 +493,28 @@ impl Table {
         let mut lists: Vec<Vec<Vec<Rule>>> = states
             .iter()
             .map(|rules| {
-                (0..KINDS)
-                    .map(|kind| {
-                        let mut list = Vec::new();
-                        for (test, rule) in rules {
-                            if holds(test, kind) {
-                                list.push(*rule);
-                                if rule.guard == Guard::None && rule.stack != Stack::Try
-                                {
-                                    break;
-                                }
-                            }
+                // A merge comes back to a state with a mark at another character than
+                // the one it was set at: no rule there may be left out as unreachable.
+                let merges = |state: u8| {
+                    states[usize::from(state)]
+                        .iter()
+                        .any(|(_, rule)| rule.stack == Stack::Merge)
+                };
+                let marked = rules.iter().any(|(_, rule)| {
+                    rule.stack == Stack::Try && rule.next.is_some_and(merges)
+                });
+                let list = |kind| {
+                    let mut list = Vec::new();
+                    for (_, rule) in rules.iter().filter(|(test, _)| holds(test, kind))
+                    {
+                        list.push(*rule);
+                        if rule.is_last() && !marked {
+                            break;
                         }
-                        list
-                    })
-                    .collect()
+                    }
+                    list
+                };
+                (0..KINDS).map(list).collect()
             })
             .collect();
         mark_sure(&mut lists);
@@ -556,7 +568,9 @@ fn mark_sure(lists: &mut [Vec<Vec<Rule>>]) {
         let mut changed = false;
         for (state, by_kind) in lists.iter().enumerate() {
             for (kind, list) in by_kind.iter().enumerate() {
-                let holds = list.iter().all(|rule| match rule.stack {
+                let reached =
+                    list.iter().take_while(|rule| !rule.is_last()).count() + 1;
+                let holds = list.iter().take(reached).all(|rule| match rule.stack {
                     Stack::GiveUp | Stack::Merge => false,
                     Stack::Try => true,
                     _ => {

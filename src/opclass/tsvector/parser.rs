@@ -1,8 +1,10 @@
-//! The word parser: a text becomes typed tokens that cover all of it.
+//! The word parser: a text becomes typed tokens that cover it.
 //!
 //! Answers token for token to PostgreSQL's default text search parser (`wparser_def.c`).
 //! The parts of a compound (`foo-bar`) and of a URL come again as tokens of their own
-//! behind the whole; apart from these the tokens put together are the text.
+//! behind the whole; apart from these the tokens put together are the text. As there, a
+//! text that ends inside a tag's quoted value with `\x`, an escaped character, yields
+//! nothing from that tag on.
 //!
 //! Nearly all tokens of ordinary text are runs of letters, digits or blanks whose end
 //! the next character or two prove. [`Scanner`] takes these straight from the bytes.
@@ -467,6 +469,19 @@ mod tests {
                     expected[2]["len_bytes"].as_u64().unwrap()
                 ),
             }
+        }
+    }
+
+    #[test]
+    fn a_text_that_ends_with_an_escape_in_a_tag_ends_before_the_tag() {
+        for (text, tokens) in [
+            ("x <a \"\\c", vec!["x", " "]),
+            ("x <a '\\\\", vec!["x", " "]),
+            ("x <a \"\\", vec!["x", " ", "<", "a", " \"\\"]),
+            ("x <a \"\\c\\\\", vec!["x", " ", "<", "a", " \"\\", "c", "\\\\"]),
+        ] {
+            let got: Vec<_> = Parser::new(text).map(|token| token.text).collect();
+            assert_eq!(got, tokens, "{text}");
         }
     }
 

@@ -338,23 +338,22 @@ impl Reader<'_> {
         }
         self.take();
         loop {
-            let mut number: Option<u32> = None;
+            let mut number: Option<i64> = None;
             while let Some(digit) = self.peek().and_then(|c| c.to_digit(10)) {
                 self.take();
-                number =
-                    Some(number.unwrap_or(0).saturating_mul(10).saturating_add(digit));
+                let tens = number.unwrap_or(0).saturating_mul(10);
+                number = Some(tens.saturating_add(i64::from(digit)));
             }
-            let number = match number {
-                None => return Err(self.syntax()),
-                Some(0) => {
-                    return Err(Error::invalid(format!(
-                        "wrong position info in tsvector: \"{}\"",
-                        self.input
-                    )));
-                }
-                Some(number) => number,
-            };
-            let position = u16::try_from(number).unwrap_or(u16::MAX).min(POSITION_MAX);
+            // the server reads a C int, which wraps, and caps what is positive
+            let number = number.ok_or_else(|| self.syntax())? as i32;
+            let position = number.min(i32::from(POSITION_MAX)).cast_unsigned() as u16;
+            let position = position & POSITION_MAX;
+            if position == 0 {
+                return Err(Error::invalid(format!(
+                    "wrong position info in tsvector: \"{}\"",
+                    self.input
+                )));
+            }
             let mut weight = 0;
             loop {
                 match self.peek() {
@@ -362,6 +361,7 @@ impl Reader<'_> {
                     Some('b' | 'B') if weight == 0 => weight = 2,
                     Some('c' | 'C') if weight == 0 => weight = 1,
                     Some('d' | 'D') if weight == 0 => {}
+                    Some('0'..='9') => {} // means nothing, and is no error
                     _ => break,
                 }
                 self.take();
@@ -428,6 +428,9 @@ mod tests {
             (":1 a:1", "':1' 'a':1"),
             ("a:3,1B,1c,20000 a", "'a':1B,3,16383"),
             ("a:1* b:2d", "'a':1A 'b':2"),
+            ("a:316383016383 b:99999999999999999999", "'a':13759 'b':16383"),
+            ("a:4294967296", "wrong position info in tsvector: \"a:4294967296\""),
+            ("a:3a2 b:1d7B", "'a':3A 'b':1B"),
             (r"'it''s' \'x a\\b 'q\'r'", r"'''x' 'a\\b' 'it''s' 'q''r'"),
             ("''", "syntax error in tsvector: \"''\""),
             ("a:", "syntax error in tsvector: \"a:\""),
