@@ -14,6 +14,7 @@ mod gin_inspect; // pages in the shape of pageinspect
 mod gin_model; // entries written and read back
 mod gin_support; // index files for the tests of `gin`
 mod harness; // the oracle, throw-away clusters and the memory sampler do what they say
+mod jsonb_model; // jsonb beside a naive model, and on hostile texts
 mod jsonb_random; // random JSON values and paths
 mod keys_jsonb; // JSON keys and paths beside a live PostgreSQL
 mod keys_trigram; // trigrams, LIKE, regular expressions, arrays beside a live PostgreSQL

@@ -13,7 +13,7 @@ use super::like_regex::LikeRegex;
 use super::numeric;
 use super::path_exec;
 use super::path_parse;
-use super::value::quote;
+use super::print::quote;
 use crate::document::Json;
 use crate::error::Result;
 
