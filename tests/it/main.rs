@@ -3,18 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
 mod cli_index; // `ginmill index` with bad input, broken messages, kill -9, Ctrl-C
-mod cli_keys; // `ginmill keys` and `query` beside PostgreSQL's own answers
-mod cli_look; // `ginmill check` and `inspect`
-mod cli_report; // `ginmill report`, the schema of report.json, completions, man
-mod cli_search; // `ginmill search` and `show`
-mod cli_support; // the program asked, and what it said
+mod cli_keys; // `ginmill keys` and `ginmill query` on the vectors
+mod cli_look; // `check` and `inspect`
+mod cli_report; // `report`, its schema
+mod cli_search; // `search` and `show`
+mod cli_support; // archives for the tests of the program
 mod corpus; // mail in any amount, seeded
 mod gin_check; // damaged index files: what the checker says
 mod gin_inspect; // pages in the shape of pageinspect
 mod gin_model; // entries written and read back
 mod gin_support; // index files for the tests of `gin`
 mod harness; // the oracle, throw-away clusters and the memory sampler do what they say
-mod jsonb_model; // jsonb beside a naive model, and on hostile texts
+mod jsonb_model; // JSON keys beside a naive model, hostile JSON
 mod jsonb_random; // random JSON values and paths
 mod keys_jsonb; // JSON keys and paths beside a live PostgreSQL
 mod keys_trigram; // trigrams, LIKE, regular expressions, arrays beside a live PostgreSQL
