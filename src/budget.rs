@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, size};
 
 /// A size in bytes, read and written as PostgreSQL does: `64kB`, `256MB`, `1GB`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,10 +40,7 @@ impl FromStr for Bytes {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exact =
-            UNITS.iter().find(|(_, size)| self.0 != 0 && self.0.is_multiple_of(*size));
-        let (unit, size) = exact.unwrap_or(&UNITS[4]);
-        write!(f, "{}{unit}", self.0 / size)
+        f.write_str(&size(self.0))
     }
 }
 

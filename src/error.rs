@@ -133,15 +133,32 @@ impl fmt::Display for Error {
             }
             ErrorKind::MemoryLimit { purpose, limit, needed } => write!(
                 f,
-                "the memory limit of {limit} bytes is too small: {purpose} needs {needed} bytes"
+                "the memory limit of {} is too small: {purpose} needs {}",
+                size(*limit),
+                size(*needed)
             ),
             ErrorKind::TempLimit { limit, used, wanted } => write!(
                 f,
-                "temporary files would exceed the limit of {limit} bytes: \
-                 {used} bytes are on disk and {wanted} more are needed"
+                "temporary files would exceed the limit of {}: {} are on disk and {} more \
+                 are needed",
+                size(*limit),
+                size(*used),
+                size(*wanted)
             ),
             ErrorKind::Cancelled => f.write_str("stopped on request"),
         }
+    }
+}
+
+const UNITS: [(&str, u64); 4] =
+    [("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10)];
+
+/// A size as PostgreSQL writes it: in the largest unit that it is a whole number of.
+pub(crate) fn size(bytes: u64) -> String {
+    let whole = |unit: &&(&str, u64)| bytes != 0 && bytes.is_multiple_of(unit.1);
+    match UNITS.iter().find(whole) {
+        Some((name, unit)) => format!("{}{name}", bytes / unit),
+        None => format!("{bytes}B"),
     }
 }
 

@@ -18,8 +18,9 @@ use memchr::memchr;
 use super::decode::{self, Notes};
 use crate::document::{Json, JsonEvent};
 
-/// Fields of a header that are read.
-const FIELDS_MAX: usize = 1_000_000;
+/// Fields of a header that are read. What a field costs here is more than its bytes in
+/// the message, so a message of nothing but the shortest fields must not decide.
+const FIELDS_MAX: usize = 50_000;
 /// Longest name of a field.
 const NAME_MAX: usize = 1000;
 /// Longest name of a character set in an encoded word.
@@ -365,4 +366,19 @@ fn address_end(value: &[u8]) -> usize {
         at += 1;
     }
     value.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_nothing_but_short_fields_is_read_up_to_a_bound() {
+        let mut notes = Notes::default();
+        let text = "a:\n".repeat(FIELDS_MAX + 5) + "\nbody";
+        let headers = Headers::scan(text.as_bytes(), &mut notes);
+        assert_eq!(headers.body, b"body");
+        assert_eq!((headers.list.len(), notes.headers_left_out), (FIELDS_MAX, 5));
+        assert!(headers.list.capacity() * size_of::<Header<'_>>() <= 4 << 20);
+    }
 }

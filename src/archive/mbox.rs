@@ -3,7 +3,7 @@
 //! A message begins with a `From ` line and ends before the next one. What counts as
 //! one, and not as a sentence that begins with "From":
 //!
-//! * it ends in a date ([`date::at_end`]), and
+//! * it ends in a date (`date::at_end`), and
 //! * it is the file's first line, or a blank line stands before it; or it is of
 //!   pipermail's shape (`From a at b  DATE`, then `From: a at b (Name)`), for pipermail
 //!   leaves the blank line out where it has put a link in place of an attachment.

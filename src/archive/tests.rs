@@ -176,9 +176,13 @@ fn relative(path: &Path, root: &Path) -> String {
 }
 
 #[test]
-#[ignore = "needs the mail that benches/spam-assassin brings"]
 fn real_mail_is_the_same_from_a_mailbox_and_from_a_maildir() {
-    let mail = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/mail");
+    let Some(mail) = std::env::var_os("GINMILL_MAIL").filter(|mail| !mail.is_empty())
+    else {
+        eprintln!("left out: real mail: no GINMILL_MAIL, needs ./tests/run");
+        return;
+    };
+    let mail = Path::new(&mail);
     let all = |name: &str| {
         let (found, problems) = read_all(&open(&mail.join(name)));
         assert_eq!(problems, [""; 0]);
@@ -425,7 +429,7 @@ fn parts_nested_too_deeply_are_left_out_and_said() {
 
 #[test]
 fn headers_and_parts_beyond_all_reason_are_left_out_and_said() {
-    let text = b"A: b\n c\n".repeat(1_000_001);
+    let text = b"A: b\n c\n".repeat(50_001);
     let document = parse_eml(&text).unwrap();
     assert_eq!(document.warnings, ["1 header left out"]);
     let mut text = b"Content-Type: multipart/mixed; boundary=b\n\n".to_vec();

@@ -156,7 +156,8 @@ impl<'s> Accumulator<'s> {
         let sort = keys * size_of::<(u64, KeyId)>();
         // Lists that are not in order are decoded and sorted one by one.
         let lists = self.arena.memory() * if self.unordered { 2 } else { 1 };
-        columns + lists + sort + self.extractors + WRITER_MEMORY
+        let runs = self.participant.runs_memory();
+        columns + lists + sort + self.extractors + runs + WRITER_MEMORY
     }
 
     /// Tells what the extractors hold, which counts against the same share.
@@ -182,7 +183,15 @@ impl<'s> Accumulator<'s> {
     /// Where the keys of column number `column` (in the order given to `new`) of the item
     /// `tid` go.
     pub fn sink(&mut self, column: usize, tid: u64) -> ItemSink<'_, 's> {
-        ItemSink { accumulator: self, column, tid, posted: false, spilled: false }
+        let others = self.extractors;
+        ItemSink {
+            accumulator: self,
+            column,
+            tid,
+            others,
+            posted: false,
+            spilled: false,
+        }
     }
 
     /// Writes all lists as a run and begins anew; all key ids are void.
@@ -453,6 +462,8 @@ pub struct ItemSink<'a, 's> {
     accumulator: &'a mut Accumulator<'s>,
     column: usize,
     tid: u64,
+    /// Memory of the extractors that are not at work.
+    others: usize,
     posted: bool,
     spilled: bool,
 }
@@ -466,6 +477,12 @@ impl ItemSink<'_, '_> {
     /// Whether key ids became void meanwhile.
     pub fn spilled(&self) -> bool {
         self.spilled
+    }
+
+    /// Says how much of what the extractors hold, as last told, is held by the one that
+    /// is going to use this sink.
+    pub fn extractor_holds(&mut self, bytes: usize) {
+        self.others = self.accumulator.extractors.saturating_sub(bytes);
     }
 
     /// Posts the item under a null category.
@@ -526,10 +543,15 @@ impl KeySink for ItemSink<'_, '_> {
         accumulator.unordered |= !ordered;
         if accumulator.is_full() {
             accumulator.spill(Place::Disk)?;
+            accumulator.extractors = self.others;
             self.spilled = true;
             return Ok(true);
         }
         Ok(false)
+    }
+
+    fn holds(&mut self, bytes: usize) {
+        self.accumulator.extractors = self.others + bytes;
     }
 
     fn post_null(&mut self) -> Result<()> {

@@ -16,7 +16,7 @@ use std::time::Instant;
 use rayon::ThreadPool;
 
 use super::accumulate::{KEY_PREFIX, PIECE_FIRST, read_first};
-use super::plan::Plan;
+use super::plan::{PARTICIPANT_MEMORY, Plan};
 use super::stats::SortStats;
 use super::watch::Watch;
 use super::worker::first_failure;
@@ -35,8 +35,9 @@ const CHUNK: usize = 64 << 10;
 const PENDING: usize = 4 << 10;
 /// What the leader's loader holds: pages of each level and its write buffer.
 const LOADER_MEMORY: usize = 2 << 20;
-/// What joining pieces holds, beside its chunk.
-const COMBINE_MEMORY: usize = 256 << 10;
+/// What a worker holds beside its tapes and its queue: the pieces it joins and a chunk,
+/// and what is not charged, such as its stack and what the allocator rounds up.
+const COMBINE_MEMORY: usize = (256 << 10) + PARTICIPANT_MEMORY;
 /// Bounds of the shared part of a queue, and of its overflow.
 const QUEUE_MIN: usize = 2 * CHUNK;
 const QUEUE_MAX: usize = 4 << 20;
@@ -194,8 +195,7 @@ impl<'a> Merging<'a> {
             loaded
         });
         let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let done = first_failure(results)?;
-        loaded?;
+        let done = outcome(loaded, results)?;
         let mut merged = Merged {
             workers: vec![MergeStats::default(); self.workers],
             encoded: vec![EncoderStats::default(); self.columns.len()],
@@ -287,6 +287,18 @@ impl<'a> Merging<'a> {
             combine.tuple(key, payload, emit)?;
         }
         combine.end(emit)
+    }
+}
+
+/// What the workers did, or the failure that stopped the merge. One that fails stops the
+/// others, who then only know that they were to stop, be it a worker or the leader.
+fn outcome<T>(leader: Result<()>, workers: Vec<Result<T>>) -> Result<Vec<T>> {
+    match leader {
+        Err(error) if !matches!(error.kind(), ErrorKind::Cancelled) => Err(error),
+        stopped_or_done => {
+            let done = first_failure(workers)?;
+            stopped_or_done.map(|()| done)
+        }
     }
 }
 
@@ -608,5 +620,28 @@ impl Loaded {
     /// By index.
     pub fn trees(&self) -> impl Iterator<Item = TreeStats> {
         self.files.iter().map(|(_, stats)| *stats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failure_that_stopped_the_others_is_the_one_reported() {
+        let stopped = || Error::from(ErrorKind::Cancelled);
+        let broken = |what: &str| Error::invalid(what);
+        let said =
+            |leader, workers| outcome::<()>(leader, workers).unwrap_err().to_string();
+        assert_eq!(
+            said(Err(broken("disk full")), vec![Err(stopped()), Ok(())]),
+            "disk full"
+        );
+        assert_eq!(
+            said(Err(stopped()), vec![Err(stopped()), Err(broken("a run"))]),
+            "a run"
+        );
+        assert_eq!(said(Err(stopped()), vec![Ok(())]), stopped().to_string());
+        assert_eq!(outcome(Ok(()), vec![Ok(1), Ok(2)]).unwrap(), [1, 2]);
     }
 }

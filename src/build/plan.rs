@@ -18,7 +18,7 @@ const SHARE_MIN: u64 = 4 << 20;
 const RESERVE: u64 = 2 << 20;
 /// What a participant takes that is not charged: its stack, the parser's structures, the
 /// items of its range, what the allocator rounds up.
-const PARTICIPANT_MEMORY: usize = 1 << 20;
+pub const PARTICIPANT_MEMORY: usize = 1 << 20;
 const INDEXES_MAX: usize = 250;
 
 /// A column of an index, in the order of the sort.

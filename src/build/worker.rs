@@ -313,6 +313,7 @@ impl<'a> Worker<'a> {
         }
         let began = Instant::now();
         let mut sink = self.accumulator.sink(n, tid);
+        sink.extractor_holds(self.extractors[n].memory());
         let done = if matches!(value, Value::Null) {
             sink.post_category(Category::NullItem)
         } else {

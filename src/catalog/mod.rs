@@ -24,6 +24,7 @@
 //! The directory is made aside and renamed when it is complete ([`ArchiveWriter`]), so
 //! one that can be opened was finished. Nothing in it is trusted all the same.
 
+pub mod check;
 pub mod definition;
 pub mod documents;
 mod entries;
@@ -237,11 +238,8 @@ impl Catalog {
         for file in catalog.files()? {
             let path = dir.join(file);
             if !path.is_file() {
-                return Err(Error::invalid(format!(
-                    "the archive {} is incomplete: {} is missing",
-                    dir.display(),
-                    path.display()
-                )));
+                let expected = "this file of the archive";
+                return Err(Error::corrupt(&path, "catalog", expected, "none"));
             }
         }
         Ok(catalog)

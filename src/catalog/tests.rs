@@ -71,7 +71,7 @@ fn what_is_no_archive_or_a_newer_one_says_so() {
     assert!(open().contains("has format 2, written by ginmill 9.0"), "{}", open());
     write(dir.path(), &a_catalog().to_json());
     fs::remove_file(dir.path().join("x.gin")).unwrap();
-    assert!(open().contains("is incomplete"), "{}", open());
+    assert!(open().ends_with("this file of the archive, found none"), "{}", open());
     let file = dir.path().join("documents");
     let error = Catalog::open(&file).unwrap_err().to_string();
     assert!(error.contains("it is not a directory"), "{error}");

@@ -67,6 +67,10 @@ pub trait KeySink {
     /// means that all ids given out so far are void: forget every cached one.
     fn post(&mut self, ids: &[KeyId]) -> Result<bool>;
 
+    /// Tells what the extractor holds now, where that grows with one item; it counts
+    /// against the memory that the keys may take. Call it in front of a post.
+    fn holds(&mut self, _bytes: usize) {}
+
     /// Posts the current item under the "null key" category (arrays with null elements).
     fn post_null(&mut self) -> Result<()>;
 }

@@ -2,11 +2,15 @@
 
 use super::tables::total_spill;
 use super::text::{count, percent, size};
-use super::{Cell, Report, Table, index_bytes};
+use super::{Cell, Report, Table, index_bytes, names};
 use crate::build::stats::BuildStats;
 
 /// The account may be exceeded by this much before it is worth a sentence, bytes.
 const MEMORY_SLACK: u64 = 16 << 20;
+/// A worker's share of memory over what it may have gathered at the end of the scan without
+/// writing it to disk; gathered keys and the run made of them must both fit. What one run
+/// of several held would have taken no more memory in one.
+const RUNS_IN_MEMORY: u64 = 2;
 /// Shares below these are not worth a sentence.
 const STALLED_SHARE: f64 = 0.10;
 const SPILL_SHARE: f64 = 0.20;
@@ -31,7 +35,7 @@ impl Report for Advice {
 
     fn table(&self, stats: &BuildStats) -> Table {
         Table {
-            columns: vec!["advice"],
+            columns: names(&["advice"]),
             rows: advice(stats)
                 .into_iter()
                 .map(|line| vec![Cell::Text(line)])
@@ -64,22 +68,22 @@ fn memory(stats: &BuildStats) -> Vec<String> {
             size(memory.limit)
         ));
     }
-    let spill = total_spill(stats);
     if stats.temp.written > 0 {
-        let needed =
-            memory.limit.saturating_add(spill.varbyte).saturating_add(spill.keys);
-        lines.push(format!(
-            "A memory limit of about {} would have made temporary files unnecessary \
-             (the spilled lists and keys are {} before compression).",
-            size(round_up(needed)),
-            size(spill.varbyte.saturating_add(spill.keys))
-        ));
-    } else if memory.limit > 0 && memory.peak_charged < memory.limit / 2 {
-        let enough =
-            round_up(memory.peak_charged.saturating_add(memory.peak_charged / 8));
+        let runs = stats.workers.iter().fold(0u64, |sum, w| sum.saturating_add(w.runs));
+        let share = memory.limit / stats.workers.len().max(1) as u64;
+        let needed = runs.saturating_mul(share).saturating_mul(RUNS_IN_MEMORY);
+        if needed > memory.limit {
+            lines.push(format!(
+                "A memory limit of {} or less would have made temporary files unnecessary.",
+                size(round_up(needed))
+            ));
+        }
+    } else {
+        let needed = memory.peak_charged.saturating_mul(RUNS_IN_MEMORY);
+        let enough = round_up(needed.saturating_add(memory.peak_charged / 4));
         if enough < memory.limit {
             lines.push(format!(
-                "Everything fitted into memory; a limit of {} would have been enough.",
+                "Everything fitted into memory; about {} would have been enough.",
                 size(enough)
             ));
         }
@@ -98,10 +102,18 @@ fn temp(stats: &BuildStats) -> Vec<String> {
             size(spill.plain)
         ));
     }
-    if stats.temp.read > stats.temp.written.saturating_add(stats.temp.written / 10) {
+    let sort = &stats.sort;
+    if sort.extra_passes > 0 {
+        let passes = match sort.extra_passes {
+            1 => "a merge pass came before the last one; more memory avoids it"
+                .to_owned(),
+            n => format!(
+                "{n} merge passes came before the last one; more memory avoids them"
+            ),
+        };
         lines.push(format!(
-            "Temporary files were read {:.1} times; more memory lowers that to once.",
-            stats.temp.read as f64 / stats.temp.written.max(1) as f64
+            "{} sorted runs were too many for the read buffers that fit into memory: {passes}.",
+            count(sort.runs)
         ));
     }
     if let Some(limit) = stats.temp.limit.filter(|limit| *limit > 0) {

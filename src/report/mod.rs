@@ -34,6 +34,7 @@ pub static ALL: &[&dyn Report] = &[
     &tables::Phases,
     &tables::Indexes,
     &tables::Temp,
+    &tables::Sort,
     &tables::Workers,
     &tables::Files,
     &tables::Memory,
@@ -98,7 +99,7 @@ pub struct Renderer {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Table {
     /// Names of the columns, with the unit where cells do not show it.
-    pub columns: Vec<&'static str>,
+    pub columns: Vec<String>,
     /// Rows; each has a cell per column.
     pub rows: Vec<Vec<Cell>>,
     /// Whether the last row sums up the others.
@@ -124,6 +125,11 @@ pub enum Cell {
     Number(f64),
     /// No value.
     None,
+}
+
+/// Columns by their names.
+pub(crate) fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 impl From<&str> for Cell {
@@ -178,4 +184,4 @@ pub(crate) fn index_bytes(stats: &BuildStats) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {}
+mod tests;

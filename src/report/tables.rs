@@ -1,13 +1,13 @@
-//! The tables: input and settings, phases, indexes, temporary files, workers, memory,
-//! problems.
+//! The tables: input and settings, phases, indexes, temporary files, sort, workers,
+//! memory, problems.
 
-use super::{Cell, Report, Table, index_bytes, text, wall};
+use super::{Cell, Report, Table, index_bytes, names, text, wall};
 use crate::build::stats::{BuildStats, IndexStats, SpillStats};
 
 /// A table of names with values.
 fn pairs(rows: Vec<(&str, Cell)>) -> Table {
     Table {
-        columns: vec!["what", "value"],
+        columns: names(&["what", "value"]),
         rows: rows.into_iter().map(|(name, cell)| vec![name.into(), cell]).collect(),
         ..Table::default()
     }
@@ -101,7 +101,7 @@ impl Report for Phases {
             stats.phases.iter().map(|phase| phase.cpu).sum(),
         ));
         Table {
-            columns: vec!["phase", "time", "share", "CPU time", "processors used"],
+            columns: names(&["phase", "time", "share", "CPU time", "processors used"]),
             rows,
             total: true,
             notes: Vec::new(),
@@ -160,7 +160,7 @@ impl Report for Indexes {
             )
         });
         Table {
-            columns: vec![
+            columns: names(&[
                 "index",
                 "definition",
                 "messages",
@@ -170,7 +170,7 @@ impl Report for Indexes {
                 "tree pages",
                 "size",
                 "share",
-            ],
+            ]),
             rows,
             total: true,
             notes: notes.collect(),
@@ -210,7 +210,7 @@ impl Report for Temp {
         sum.runs = stats.workers.iter().fold(0, |sum, w| sum.saturating_add(w.runs));
         rows.push(row("total", &sum));
         Table {
-            columns: vec![
+            columns: names(&[
                 "index",
                 "runs",
                 "tuples",
@@ -220,7 +220,7 @@ impl Report for Temp {
                 "keys",
                 "written",
                 "of plain",
-            ],
+            ]),
             rows,
             total: true,
             notes: vec![
@@ -247,6 +247,29 @@ pub(super) fn total_spill(stats: &BuildStats) -> SpillStats {
         sum.written = sum.written.saturating_add(*written);
     }
     sum
+}
+
+pub(super) struct Sort;
+
+impl Report for Sort {
+    fn name(&self) -> &'static str {
+        "sort"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Shared sort and merge"
+    }
+
+    fn table(&self, stats: &BuildStats) -> Table {
+        let sort = &stats.sort;
+        pairs(vec![
+            ("sorted runs", Cell::Count(sort.runs)),
+            ("merge passes before the last", Cell::Count(sort.extra_passes.into())),
+            ("read buffer per tape", Cell::Bytes(sort.window)),
+            ("workers merging at a time", Cell::Count(sort.merge_workers as u64)),
+            ("parts of the key space", Cell::Count(sort.parts)),
+        ])
+    }
 }
 
 pub(super) struct Workers;
@@ -278,10 +301,10 @@ impl Report for Workers {
             ]
         });
         Table {
-            columns: vec![
+            columns: names(&[
                 "worker", "messages", "input", "runs", "spilled", "scan", "of it spill",
                 "merge", "of it stalled",
-            ],
+            ]),
             rows: rows.collect(),
             total: false,
             notes: vec![
@@ -376,7 +399,7 @@ impl Report for Problems {
             ));
         }
         Table {
-            columns: vec!["file", "byte", "message", "reason"],
+            columns: names(&["file", "byte", "message", "reason"]),
             rows: rows.collect(),
             total: false,
             notes,

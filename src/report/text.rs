@@ -3,7 +3,7 @@
 //! Figures are never cut. When a table is too wide, its widest column of words is made
 //! narrower and its cells go over several lines.
 
-use super::{ALL, Cell, Report, Table, index_bytes, wall};
+use super::{ALL, Cell, Report, Table, index_bytes, names, wall};
 use crate::build::stats::BuildStats;
 
 /// Most columns of a line.
@@ -52,7 +52,7 @@ pub fn summary(stats: &BuildStats, output: &str) -> String {
             Cell::Bytes(index.bytes),
         ]
     });
-    let columns = vec!["index", "keys", "postings", "size"];
+    let columns = names(&["index", "keys", "postings", "size"]);
     let table = Table { columns, rows: rows.collect(), ..Table::default() };
     if !table.rows.is_empty() {
         out.push_str(&draw(&table));
@@ -102,7 +102,7 @@ pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return "?".to_owned();
     }
-    if seconds < 0.0995 {
+    if seconds < 0.9995 {
         return format!("{} ms", three_digits(seconds * 1000.0));
     }
     if seconds < 99.95 {
@@ -165,21 +165,19 @@ fn is_words(table: &Table, column: usize) -> bool {
 }
 
 /// Draws a table: header, line, rows; a line above the total.
-pub(super) fn draw(table: &Table) -> String {
+pub fn draw(table: &Table) -> String {
     let columns = table.columns.len();
     let cells: Vec<Vec<String>> =
         table.rows.iter().map(|row| row.iter().map(shown).collect()).collect();
     let width_of = |column: usize| {
         let body =
             cells.iter().filter_map(|row| row.get(column)).map(|cell| width(cell));
-        body.chain([width(table.columns[column])]).max().unwrap_or(0)
+        body.chain([width(&table.columns[column])]).max().unwrap_or(0)
     };
     let mut widths: Vec<usize> = (0..columns).map(width_of).collect();
     shrink(&mut widths, |column| is_words(table, column));
     let mut out = String::new();
-    let header: Vec<String> =
-        table.columns.iter().map(|name| (*name).to_owned()).collect();
-    push_row(&mut out, table, &widths, &header);
+    push_row(&mut out, table, &widths, &table.columns);
     push_rule(&mut out, &widths);
     for (number, row) in cells.iter().enumerate() {
         if table.total && number + 1 == cells.len() && cells.len() > 1 {

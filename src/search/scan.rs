@@ -7,7 +7,7 @@
 //! ([`KeyStream::seek`] skips whole pages of a posting tree). A prefix unites the streams
 //! of its keys.
 //!
-//! A tree may say *maybe*, so it is asked in one of two ways ([`Want`]): for all
+//! A tree may say *maybe*, so it is asked in one of two ways (`Want`): for all
 //! documents that may match, or for those that certainly do.
 
 use roaring::RoaringTreemap;

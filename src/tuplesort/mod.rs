@@ -38,6 +38,9 @@ pub const WINDOW_MIN: usize = 32 << 10;
 /// Largest read buffer per tape: more does not read faster.
 pub const WINDOW_MAX: usize = 1 << 20;
 
+/// The part of its share that a participant's runs may take: one in so many.
+const SAMPLES_PART: usize = 8;
+
 /// How a sort works; the same for all its participants.
 #[derive(Clone, Copy, Debug)]
 pub struct SortOptions {
@@ -98,6 +101,7 @@ impl Tuplesort {
             sort: self,
             tape: None,
             runs: Vec::new(),
+            runs_memory: 0,
             tuples: Tuples::new(self.options.tie),
             share,
             charge: self.budget.charge(0),
@@ -142,6 +146,7 @@ pub struct Participant<'s> {
     sort: &'s Tuplesort,
     tape: Option<Tape>,
     runs: Vec<Run>,
+    runs_memory: usize,
     tuples: Tuples,
     share: usize,
     charge: Charge,
@@ -200,10 +205,31 @@ impl Participant<'_> {
                 let run = written(tape)?;
                 if run.tuples > 0 {
                     self.runs.push(run);
+                    self.bound_samples();
                 }
             }
         }
         Ok(())
+    }
+
+    /// Keeps what all runs remember below a part of the share, so that a long input under
+    /// a small limit, with its many runs, does not cross the limit by that alone.
+    fn bound_samples(&mut self) {
+        let memory = |runs: &[Run]| {
+            runs.iter().map(|run| run.memory() + size_of::<Run>()).sum::<usize>()
+        };
+        self.runs_memory = memory(&self.runs);
+        while self.runs_memory > self.share / SAMPLES_PART
+            && self.runs.iter().any(|run| run.samples.len() > 1)
+        {
+            self.runs.iter_mut().for_each(Run::thin);
+            self.runs_memory = memory(&self.runs);
+        }
+    }
+
+    /// Bytes of memory that the runs on the tape hold.
+    pub fn runs_memory(&self) -> usize {
+        self.runs_memory
     }
 
     /// Runs put so far on the participant's tape.
@@ -443,5 +469,43 @@ mod tests {
             .map(|(_, payload)| u32::from_be_bytes(payload.try_into().unwrap()))
             .collect();
         assert_eq!(payloads, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn long_keys_and_many_runs_leave_the_memory_alone_and_every_key_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let budget = MemoryBudget::new(Bytes(16 << 20));
+        let space = TempSpace::create(dir.path(), None).unwrap();
+        let sort = Tuplesort::begin(SortOptions::for_memory(16 << 20), &budget, &space);
+        let share = 256 << 10;
+        let mut participant = sort.participant(share);
+        // Keys that differ in their first bytes, and behind more than is remembered.
+        let key = |run: usize, n: usize| {
+            [
+                format!("{n:04}").as_bytes(),
+                &[b'x'; 2000],
+                format!("{run:03}").as_bytes(),
+            ]
+            .concat()
+        };
+        let same = |n: usize| [&[b'y'; 2000], format!("{n:04}").as_bytes()].concat();
+        for run in 0..40 {
+            let write = |writer: &mut RunWriter<'_>| {
+                (0..400).try_for_each(|n| writer.add(&key(run, n), b"").map(drop))?;
+                (0..100).try_for_each(|n| writer.add(&same(n), b"").map(drop))
+            };
+            participant.put_run(Place::Disk, write).unwrap();
+            assert!(participant.runs_memory() <= share / SAMPLES_PART);
+        }
+        participant.finish().unwrap();
+        let runs = sort.perform();
+        let count = |from: &[u8], until: Option<&[u8]>| {
+            let mut merge = runs.merge(from, until, WINDOW_MIN).unwrap();
+            std::iter::from_fn(|| merge.next().unwrap().map(drop)).count()
+        };
+        assert_eq!(count(&[], None), 40 * 500);
+        assert_eq!(count(&key(7, 200), Some(&key(7, 300))), 40 * 100);
+        assert_eq!(count(&same(31), Some(&same(77))), 40 * 46);
+        assert_eq!(count(&same(99), None), 40);
     }
 }

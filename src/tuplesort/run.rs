@@ -15,6 +15,9 @@ use crate::posting::{push_varbyte, read_varbyte};
 
 /// Most first keys that a run remembers.
 pub const SAMPLES_MAX: usize = 128;
+/// Bytes of a first key that are remembered: long keys must not make the index of a run
+/// grow with them.
+const SAMPLE_KEY_MAX: usize = 64;
 /// Encoded blocks are handed to the file in pieces of about this many bytes.
 const WRITE_BUFFER: usize = 256 << 10;
 
@@ -42,9 +45,23 @@ impl Run {
         keys + self.samples.capacity() * size_of::<(Box<[u8]>, u64)>()
     }
 
+    /// Forgets every second sample, but never the first.
+    pub fn thin(&mut self) {
+        let mut nth = 0;
+        self.samples.retain(|_| {
+            nth += 1;
+            nth % 2 == 1
+        });
+        self.samples.shrink_to_fit();
+        self.stride *= 2;
+    }
+
     /// The blocks among which every tuple with `from` ≤ key < `until` lies.
     fn blocks_for(&self, from: &[u8], until: Option<&[u8]>) -> Range<u64> {
-        let before = self.samples.partition_point(|(first, _)| &**first < from);
+        // What is remembered of a first key may be cut, and then orders before it. Below a
+        // cut `from` it still belongs to a key below `from`.
+        let cut = cut(from);
+        let before = self.samples.partition_point(|(first, _)| &**first < cut);
         let start = match before {
             0 => self.extent.start,
             n => self.samples[n - 1].1,
@@ -155,14 +172,9 @@ impl<'a> RunWriter<'a> {
             }
         };
         if self.blocks.is_multiple_of(self.run.stride) {
-            self.run.samples.push((self.first_key.as_slice().into(), position));
+            self.run.samples.push((cut(&self.first_key).into(), position));
             if self.run.samples.len() > SAMPLES_MAX {
-                let mut nth = 0;
-                self.run.samples.retain(|_| {
-                    nth += 1;
-                    nth % 2 == 1
-                });
-                self.run.stride *= 2;
+                self.run.thin();
             }
         }
         self.blocks += 1;
@@ -193,6 +205,10 @@ impl<'a> RunWriter<'a> {
         self.run.extent.end = self.tape.end();
         Ok(self.run)
     }
+}
+
+fn cut(key: &[u8]) -> &[u8] {
+    &key[..key.len().min(SAMPLE_KEY_MAX)]
 }
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {

@@ -146,7 +146,7 @@ fn find(archive: &Searcher, filter: &str) -> (BTreeSet<u64>, Answer) {
 fn condition(random: &mut Random) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
     let word = |random: &mut Random| random.pick(WORDS);
-    match random.below(12) {
+    match random.below(14) {
         0 | 1 => {
             let field = random.pick(&["body", "subject"]);
             let function = random.pick(&[
@@ -243,7 +243,36 @@ fn condition(random: &mut Random) -> String {
                 _ => format!("date {operator} '{}'", random.pick(&dates)),
             }
         }
-        10 => {
+        10 | 11 => {
+            let (operator, paths): (_, &[&str]) = match random.below(2) {
+                0 => (
+                    "@?",
+                    &[
+                        "$.to",
+                        "$.to[*] ? (@ == \"eve@x.y\")",
+                        "$.* ? (@ starts with \"Bob\")",
+                        "strict $.to[5]",
+                        "$.subject ? (@ like_regex \"budget\" flag \"i\")",
+                        "$.nothing",
+                        "$.to ? (@.size() == 2)",
+                    ],
+                ),
+                _ => (
+                    "@@",
+                    &[
+                        "$.from == \"eve@x.y\"",
+                        "$.to[*] == \"eve@x.y\" || $.\"list-id\" == \"<a.example.org>\"",
+                        "$.to[*] == \"eve@x.y\" && exists($.\"in-reply-to\")",
+                        "!($.from == \"eve@x.y\")",
+                        "$.from",
+                        "strict $.subject == \"cat\"",
+                        "$.from != \"eve@x.y\"",
+                    ],
+                ),
+            };
+            format!("headers {operator} '{}'", random.pick(paths))
+        }
+        12 => {
             let field = random.pick(&["subject", "\"to\"", "list", "body", "date"]);
             format!("{field} IS {}NULL", random.pick(&["", "NOT "]))
         }
@@ -522,6 +551,8 @@ fn a_query_that_does_not_suit_the_archive_is_refused_with_its_place() {
             "column 24: no text search configuration",
         ),
         ("body LIKE '%\\'", "column 11: LIKE pattern"),
+        ("headers @? '$.'", "column 12: "),
+        ("headers @@ '$x == 1'", "column 12: could not find jsonpath variable \"x\""),
         ("headers ?| 'a'", "column 12: operator ?| takes array"),
         ("subject = 7", "column 11: operator = takes a 'text'"),
     ] {

@@ -1,24 +1,23 @@
 //! `ginmill check DIR|FILE.gin`.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use ginmill::catalog::{Catalog, Documents, index_file};
-use ginmill::gin::{self, CheckStats, Damage};
-use ginmill::opclass::KeyType;
-use serde_json::json;
+use ginmill::Error;
+use ginmill::catalog::check::{self, DAMAGES_MAX, FileCheck};
+use ginmill::report::text::count;
 
 use crate::face::{Face, Failure, Status};
 
-/// Check an archive or an index file: structure, order, links, all checksums
+/// Verify an archive or an index file: structure, checksums, and that the files fit together
 ///
-/// Every damage is a line on stdout; the exit status is 1 when there is any.
+/// Exit status 1 when something is damaged.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   ginmill check mail.gin
   ginmill check mail.gin/body_tsvector.gin --json")]
 pub(crate) struct Args {
-    /// An archive directory, or an index file (PostgreSQL's too)
+    /// An archive directory, or an index file
     #[arg(value_name = "DIR|FILE.gin")]
     path: PathBuf,
 }
@@ -26,78 +25,59 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, face: &mut Face) -> Result<Status, Failure> {
         let mut damages = 0;
-        if !self.path.is_dir() {
-            damages += check_index(face, &self.path, None)?;
+        // The library takes its own errors only; one of the output is kept for later.
+        let mut output = Ok(());
+        let mut each = |file: FileCheck| {
+            damages += file.damage_count;
+            output = print(face, &file);
+            match output {
+                Ok(()) => Ok(()),
+                Err(_) => Err(Error::invalid("the result could not be written")),
+            }
+        };
+        let checked = if self.path.is_dir() {
+            check::check(&self.path, &mut each)
         } else {
-            let catalog = Catalog::open(&self.path)?;
-            let documents = Documents::open(&self.path)
-                .and_then(|documents| documents.check(catalog.inputs.len()));
-            if let Err(error) = documents {
-                damages += 1;
-                if face.json {
-                    face.line(
-                        &json!({ "file": "documents", "what": error.to_string() }),
-                    )?;
-                } else {
-                    writeln!(face.out, "{error}")?;
-                }
-            }
-            for (definition, entry) in
-                catalog.definitions()?.iter().zip(&catalog.indexes)
-            {
-                let key_types = catalog.key_types(entry)?;
-                let path = self.path.join(index_file(&definition.name));
-                damages += check_index(face, &path, Some(&key_types))?;
-            }
-        }
+            check::check_index(&self.path).and_then(each)
+        };
+        output?;
+        checked?;
         Ok(if damages == 0 { Status::Done } else { Status::Nothing })
     }
 }
 
-/// Checks one file and prints what is wrong, then a summary; the number of damages.
-fn check_index(
-    face: &mut Face,
-    path: &Path,
-    columns: Option<&[KeyType]>,
-) -> Result<u64, Failure> {
-    let mut written = Ok(());
-    let shown = path.display().to_string();
-    let stats = gin::check(path, columns, &mut |damage| {
-        if written.is_ok() {
-            written = line(face, &shown, &damage);
+fn print(face: &mut Face, file: &FileCheck) -> Result<(), Failure> {
+    if face.json {
+        let line = serde_json::to_value(file)?;
+        face.line(&line)?;
+    } else {
+        for damage in &file.damages {
+            writeln!(face.out, "{}: {damage}", file.file)?;
         }
-    })?;
-    written?;
-    summary(face, &shown, &stats)?;
-    Ok(stats.damages)
-}
-
-fn line(face: &mut Face, file: &str, damage: &Damage) -> Result<(), Failure> {
-    if face.json {
-        return face.line(&json!({
-            "file": file, "block": damage.block, "item": damage.item, "what": damage.what,
-        }));
+        let more = file.damage_count - file.damages.len() as u64;
+        if more > 0 {
+            writeln!(
+                face.out,
+                "{}: and {} more, after the first {DAMAGES_MAX}",
+                file.file,
+                count(more)
+            )?;
+        }
+        if file.damage_count == 0 {
+            match &file.index {
+                None => writeln!(face.out, "{}: sound", file.file)?,
+                Some(index) => writeln!(
+                    face.out,
+                    "{}: sound, {} pages, {} entries, {} postings{}",
+                    file.file,
+                    count(index.pages),
+                    count(index.entries),
+                    count(index.postings),
+                    if index.checksums { "" } else { ", without checksums" }
+                )?,
+            }
+        }
     }
-    let item = damage.item.map_or(String::new(), |item| format!(", item {item}"));
-    writeln!(face.out, "{file}: block {}{item}: {}", damage.block, damage.what)?;
-    Ok(())
-}
-
-fn summary(face: &mut Face, file: &str, stats: &CheckStats) -> Result<(), Failure> {
-    if face.json {
-        let mut value = serde_json::to_value(stats)?;
-        value["file"] = file.into();
-        return face.line(&value);
-    }
-    let verdict = match stats.damages {
-        0 => "sound".to_owned(),
-        1 => "1 damage".to_owned(),
-        many => format!("{many} damages"),
-    };
-    let CheckStats { pages, entries, postings, .. } = stats;
-    writeln!(
-        face.out,
-        "{file}: {verdict}; {pages} pages, {entries} entries, {postings} postings"
-    )?;
+    face.out.flush()?;
     Ok(())
 }

@@ -108,9 +108,9 @@ impl Face {
             }
             stderr_line(&object.to_string());
         } else {
-            note(&error.to_string());
-            if let Some(hint) = hint {
-                stderr_line(&format!("hint: {hint}"));
+            match hint {
+                Some(hint) => note(&format!("{error}; {hint}")),
+                None => note(&error.to_string()),
             }
         }
         match error.kind() {
@@ -157,8 +157,28 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    let text = error.render().to_string();
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
-    note(text.trim_end());
+    note(&one_sentence(&error.render().to_string()));
     ExitCode::from(EXIT_ERROR)
+}
+
+/// What clap says of a mistake, on one line and without the usage.
+fn one_sentence(text: &str) -> String {
+    let lines = text.strip_prefix("error: ").unwrap_or(text).lines().map(str::trim);
+    let lines = lines.take_while(|line| {
+        !line.starts_with("Usage:") && !line.starts_with("For more ")
+    });
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_is_one_sentence() {
+        let said = "error: invalid value 'pdf' for '--format'\n  [possible values: text]\n\n\
+                    \x20 tip: a similar value\n\nUsage: ginmill x\n\nFor more information";
+        let sentence = "invalid value 'pdf' for '--format' [possible values: text] tip: a similar value";
+        assert_eq!(one_sentence(said), sentence);
+    }
 }

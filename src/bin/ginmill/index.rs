@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use ginmill::budget::Bytes;
+use ginmill::build::stats::BuildStats;
 use ginmill::build::{Builder, MEMORY_DEFAULT, MEMORY_MIN, OnError};
 use ginmill::catalog::IndexDefinition;
 use ginmill::{Error, archive, opclass, report};
@@ -36,7 +37,8 @@ pub(crate) struct Args {
     #[arg(short = 'j', long, value_name = "N")]
     workers: Option<usize>,
     /// Memory limit of the whole build
-    #[arg(short, long, value_name = "SIZE", default_value_t = MEMORY_DEFAULT)]
+    #[arg(short, long, value_name = "SIZE", default_value_t = MEMORY_DEFAULT,
+          value_parser = memory_limit)]
     memory: Bytes,
     /// Directory for temporary files [default: that of the output]
     #[arg(long, value_name = "DIR")]
@@ -74,6 +76,17 @@ enum OnErrorArg {
     Skip,
     /// The build fails
     Fail,
+}
+
+/// A memory limit that a build can keep.
+fn memory_limit(text: &str) -> Result<Bytes, Error> {
+    let limit: Bytes = text.parse()?;
+    if limit < MEMORY_MIN {
+        return Err(Error::invalid(format!(
+            "a build needs at least {MEMORY_MIN} of memory"
+        )));
+    }
+    Ok(limit)
 }
 
 /// Adds the input formats and operator classes that there are.
@@ -123,13 +136,9 @@ impl Args {
                 report::text::summary(&stats, &self.output.display().to_string());
             face.out.write_all(summary.as_bytes())?;
         }
-        if stats.problems.skipped > 0 {
-            note(&format!(
-                "{} of {} messages could not be indexed; `ginmill report {}` lists them",
-                stats.problems.skipped,
-                stats.input.documents + stats.problems.skipped,
-                self.output.display()
-            ));
+        if let Some(problems) = problems(&stats) {
+            let output = self.output.display();
+            note(&format!("{problems}; `ginmill report {output}` lists them"));
         }
         Ok(Status::Done)
     }
@@ -165,6 +174,23 @@ impl Args {
             builder = builder.progress(Arc::clone(report));
         }
         builder
+    }
+}
+
+/// What there is to say about single messages.
+fn problems(stats: &BuildStats) -> Option<String> {
+    let problems = &stats.problems;
+    let all = stats.input.documents + problems.skipped;
+    let left_out =
+        || format!("{} of {all} messages could not be indexed", problems.skipped);
+    let damaged = || {
+        format!("{} of {all} messages could not be read as written", problems.damaged)
+    };
+    match (problems.skipped, problems.damaged) {
+        (0, 0) => None,
+        (0, _) => Some(damaged()),
+        (_, 0) => Some(left_out()),
+        (_, _) => Some(format!("{} and {}", left_out(), damaged())),
     }
 }
 

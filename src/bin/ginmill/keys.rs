@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use ginmill::document::{Value, ValueKind};
+use ginmill::opclass::tsvector::parser::Parser;
+use ginmill::opclass::tsvector::{Config, Lexized};
 use ginmill::opclass::{self, KeyId, KeySink, KeyType, OpClass, jsonb, trigram};
 use ginmill::{Error, Result};
 use serde_json::{Value as Json, json};
@@ -21,6 +23,9 @@ const INTERNED_MAX: usize = 64 << 20;
 /// without duplicates; {"keys": [], "category": "empty"} for a value without keys, "null"
 /// for null; {"error": ...} for a value that PostgreSQL refuses.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  echo 'the cats' | ginmill keys tsvector_ops --config english --debug
+  echo '[3,1,2]' | ginmill keys array_ops --type int")]
 pub(crate) struct Args {
     /// The operator class
     opclass: String,
@@ -93,8 +98,8 @@ impl Chosen {
                 ))
             })?;
         let config = match (kind, element) {
-            (ValueKind::Integers, Element::Int) => config.or(Some("int4".to_owned())),
-            (ValueKind::Integers, _) => config.or(Some("int8".to_owned())),
+            (ValueKind::Integers, Element::Int) => config.or(Some("int".to_owned())),
+            (ValueKind::Integers, _) => config.or(Some("bigint".to_owned())),
             _ => config,
         };
         Ok(Chosen { class, config, kind, element })
@@ -114,7 +119,7 @@ impl Chosen {
                 return Ok(Value::Json(jsonb::parse(&text)?));
             }
             (Line::Json(array), ValueKind::Texts | ValueKind::Integers) => {
-                return self.array(&array);
+                return self.element.array(&array);
             }
             (Line::Text(text), _) => text,
             (Line::Json(other), _) => {
@@ -126,11 +131,13 @@ impl Chosen {
         };
         let array: Json = serde_json::from_str(&text)
             .map_err(|error| Error::value(format!("expected a JSON array: {error}")))?;
-        self.array(&array)
+        self.element.array(&array)
     }
+}
 
+impl Element {
     /// A JSON array, nested or not, as an array value: its elements in order.
-    pub(crate) fn array(&self, array: &Json) -> Result<Value<'static>> {
+    pub(crate) fn array(self, array: &Json) -> Result<Value<'static>> {
         let Json::Array(elements) = array else {
             return Err(Error::value(format!(
                 "expected a JSON array, found {}",
@@ -139,7 +146,7 @@ impl Chosen {
         };
         let mut flat = Vec::new();
         flatten(elements, &mut flat);
-        if self.element == Element::Text {
+        if self == Element::Text {
             let texts = flat.into_iter().map(|element| match element {
                 Json::Null => Ok(None),
                 Json::String(text) => Ok(Some(text.clone())),
@@ -150,7 +157,7 @@ impl Chosen {
             });
             return Ok(Value::Texts(texts.collect::<Result<_>>()?));
         }
-        let (name, least, most) = match self.element {
+        let (name, least, most) = match self {
             Element::Int => ("integer", i64::from(i32::MIN), i64::from(i32::MAX)),
             _ => ("bigint", i64::MIN, i64::MAX),
         };
@@ -265,11 +272,30 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The tokens of a text with what becomes of them, as `ts_debug` answers.
+fn tokens(config: &Config, text: &str) -> Json {
+    let token = |token: opclass::tsvector::parser::Token<'_>| {
+        let lexemes = match config.lexize(token.kind, token.text) {
+            Lexized::Lexeme(lexeme) => vec![lexeme.into_owned()],
+            Lexized::Unmapped | Lexized::TooLong | Lexized::StopWord => vec![],
+        };
+        json!({
+            "type": token.kind.alias(),
+            "id": token.kind.id(),
+            "token": token.text,
+            "dictionary": config.dictionary_name(token.kind),
+            "lexemes": lexemes,
+        })
+    };
+    Parser::new(text).map(token).collect()
+}
+
 impl Args {
     pub(crate) fn run(self, face: &mut Face) -> Result<Status, Failure> {
         let chosen = Chosen::new(&self.opclass, self.config.clone(), self.element)?;
         let mut extractor = chosen.class.extractor(chosen.config.as_deref())?;
         let mut collected = Collected::default();
+        let debug = self.debug_config()?;
         lines::answer_each(face, |line| {
             collected.next();
             if collected.interned > INTERNED_MAX {
@@ -294,11 +320,28 @@ impl Args {
                 answer["category"] = "empty".into();
             }
             if chosen.class.name() == "gin_trgm_ops" {
-                let keys = keys.iter().filter_map(|key| Some((*key).try_into().ok()?));
+                let keys = keys.iter().filter_map(|key| (*key).try_into().ok());
                 let keys: Vec<i32> = keys.map(opclass::int4_of).collect();
                 answer["trigrams"] = trigram::show(&keys).into();
             }
+            if let (Some(config), Value::Text(text)) = (debug, &value) {
+                answer["tokens"] = tokens(config, text);
+            }
             Ok(answer)
         })
+    }
+
+    /// The configuration whose tokens are to be shown.
+    fn debug_config(&self) -> Result<Option<&'static Config>> {
+        if !self.debug {
+            return Ok(None);
+        }
+        if self.opclass != "tsvector_ops" {
+            return Err(Error::invalid(format!(
+                "--debug shows the tokens of tsvector_ops; {} has none",
+                self.opclass
+            )));
+        }
+        Config::find(self.config.as_deref().unwrap_or("english")).map(Some)
     }
 }

@@ -8,12 +8,14 @@
 mod allocator;
 mod check;
 mod completions;
+mod dates;
 mod face;
 mod index;
 mod inspect;
 mod keys;
 mod lines;
 mod man;
+mod mbox;
 mod progress;
 mod query;
 mod report;
@@ -58,7 +60,7 @@ fn command() -> clap::Command {
     Cli::command()
         .mut_subcommand("index", index::with_lists)
         .mut_subcommand("keys", keys::with_lists)
-        .mut_subcommand("query", query::with_lists)
+        .mut_subcommand("query", keys::with_lists)
 }
 
 fn run(cli: Cli, face: &mut Face) -> Result<Status, Failure> {
@@ -69,8 +71,8 @@ fn run(cli: Cli, face: &mut Face) -> Result<Status, Failure> {
         Verb::Report(args) => args.run(face),
         Verb::Check(args) => args.run(face),
         Verb::Inspect(args) => args.run(face),
-        Verb::Query(args) => args.run(face),
         Verb::Keys(args) => args.run(face),
+        Verb::Query(args) => args.run(face),
         Verb::Completions(args) => args.run(face),
         Verb::Man(args) => args.run(face),
     }?;

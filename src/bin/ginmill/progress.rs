@@ -57,10 +57,18 @@ pub(crate) fn show(style: Style) -> Shown {
     }
 }
 
+/// Work that is done; totals of some phases are estimates, which nobody shall see passed.
+fn done(progress: &Progress) -> u64 {
+    match progress.total {
+        0 => progress.done,
+        total => progress.done.min(total),
+    }
+}
+
 fn json_line(progress: &Progress) {
     let object = json!({
         "phase": progress.phase,
-        "done": progress.done,
+        "done": done(progress),
         "total": progress.total,
         "documents": progress.documents,
         "temp": progress.temp,
@@ -107,7 +115,7 @@ fn lines() -> ProgressFn {
             0 => String::new(),
             total => format!(
                 " {} % of {}",
-                (progress.done.min(total) as f64 / total as f64 * 100.0) as u64,
+                (done(progress) as f64 / total as f64 * 100.0) as u64,
                 size(total)
             ),
         };
@@ -145,7 +153,7 @@ fn bar() -> Shown {
             shown.set_length(progress.total);
         }
         shown.set_message(details(progress, begun.elapsed()));
-        shown.set_position(progress.done);
+        shown.set_position(done(progress));
     };
     Shown { report: Some(Arc::new(report)), bar: Some(bar) }
 }

@@ -1,35 +1,27 @@
-//! `ginmill query OPCLASS`: what an index must be asked, for looking and for comparing.
+//! `ginmill query OPCLASS`: what an index is asked for a query, for looking and for
+//! comparing.
+
+use std::collections::BTreeSet;
 
 use clap::builder::PossibleValuesParser;
+use ginmill::document::{Value, ValueKind};
 use ginmill::opclass::tsvector::Config;
 use ginmill::opclass::tsvector::tsquery::TsQuery;
-use ginmill::opclass::{
-    Argument, KeyExpr, KeyQuery, KeyType, SearchMode, int4_of, int8_of,
-};
+use ginmill::opclass::{Argument, KeyExpr, SearchMode};
 use ginmill::{Error, Result};
 use serde_json::{Value as Json, json};
 
 use crate::face::{Face, Failure, Status};
-use crate::keys::{Chosen, Element, with_lists as class_list};
+use crate::keys::{Chosen, Element, shown};
 use crate::lines::{self, Line};
 
-/// A function from text to a query.
-type Function = fn(&Config, &str) -> Result<TsQuery>;
-
-/// Functions that turn text into a tsquery.
-const FUNCTIONS: [(&str, Function); 5] = [
-    ("to_tsquery", TsQuery::to_tsquery),
-    ("plainto_tsquery", TsQuery::plainto_tsquery),
-    ("phraseto_tsquery", TsQuery::phraseto_tsquery),
-    ("websearch_to_tsquery", TsQuery::websearch_to_tsquery),
-    ("tsquery", |_, text| TsQuery::parse(text)),
-];
-
-/// Print what queries on stdin ask an index for, one query a line
+/// Print what an index is asked for queries on stdin, one query a line
 ///
-/// One JSON object a line comes out: for tsvector_ops {"tsquery": ...} in PostgreSQL's text
-/// form, and for every class {"keys": [...], "expr": ..., "mode": "default",
-/// "include_empty" or "all", "recheck": ...}, or {"error": ...}.
+/// One JSON object a line comes out, in the same order: {"keys": [...], "mode": ...,
+/// "recheck": ..., "expr": ...}: the keys in index order without duplicates ("prefixes"
+/// where all keys with a prefix are asked for), GIN's search mode, whether the documents
+/// found must be tested, and how the keys are combined. For tsvector_ops also "tsquery",
+/// in PostgreSQL's text form. {"error": ...} for a query that PostgreSQL refuses.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   echo 'cats & dogs' | ginmill query tsvector_ops --function to_tsquery
@@ -37,148 +29,184 @@ const FUNCTIONS: [(&str, Function); 5] = [
 pub(crate) struct Args {
     /// The operator class
     opclass: String,
+    /// A line is a JSON string with the query (for arrays: a JSON array)
+    #[arg(long)]
+    json_lines: bool,
+    /// For tsvector_ops: the function that reads the query [default: websearch_to_tsquery]
+    #[arg(long, value_name = "NAME",
+          value_parser = PossibleValuesParser::new(FUNCTIONS.iter().map(|f| f.0)))]
+    function: Option<String>,
+    /// The operator between column and query [default: the first of the class]
+    #[arg(long, value_name = "OPERATOR", allow_hyphen_values = true)]
+    operator: Option<String>,
     /// Text search configuration, for tsvector_ops
     #[arg(long)]
     config: Option<String>,
-    /// A line is a JSON string with the query (for lists of keys: a JSON array)
-    #[arg(long)]
-    json_lines: bool,
-    /// Makes a tsquery of a text, for tsvector_ops
-    #[arg(long, default_value = "websearch_to_tsquery",
-          value_parser = PossibleValuesParser::new(FUNCTIONS.map(|(name, _)| name)))]
-    function: String,
-    /// The operator; default: the first one the class has
-    #[arg(long, allow_hyphen_values = true)]
-    operator: Option<String>,
     /// Type of the elements, for array_ops
     #[arg(long = "type", value_enum, default_value_t = Element::Text)]
     element: Element,
 }
 
-/// Adds the operator classes that there are.
-pub(crate) fn with_lists(command: clap::Command) -> clap::Command {
-    class_list(command)
-}
+type Read = fn(&Config, &str) -> Result<TsQuery>;
+
+/// PostgreSQL's functions that read a text search query; `tsquery` is the cast.
+static FUNCTIONS: &[(&str, Read)] = &[
+    ("websearch_to_tsquery", TsQuery::websearch_to_tsquery),
+    ("to_tsquery", TsQuery::to_tsquery),
+    ("plainto_tsquery", TsQuery::plainto_tsquery),
+    ("phraseto_tsquery", TsQuery::phraseto_tsquery),
+    ("tsquery", |_, text| TsQuery::parse(text)),
+];
+
+/// Operators whose right side is an array of texts, whatever the class.
+const TAKE_TEXTS: [&str; 2] = ["?|", "?&"];
 
 impl Args {
     pub(crate) fn run(self, face: &mut Face) -> Result<Status, Failure> {
         let chosen = Chosen::new(&self.opclass, self.config.clone(), self.element)?;
+        // Also says so when there is no such configuration.
+        chosen.class.extractor(chosen.config.as_deref())?;
         let operators = chosen.class.operators();
-        let operator = match self.operator.as_deref() {
+        let operator = match &self.operator {
             None => operators.first().copied().unwrap_or_default(),
-            Some(wanted) => {
-                let mut known = operators.iter();
-                known.find(|known| known.eq_ignore_ascii_case(wanted)).ok_or_else(
-                    || {
-                        Error::invalid(format!(
-                            "{} has no operator {wanted}; it has {}",
-                            self.opclass,
-                            operators.join(", ")
-                        ))
-                    },
-                )?
-            }
+            Some(name) => operators
+                .iter()
+                .copied()
+                .find(|o| o.eq_ignore_ascii_case(name))
+                .ok_or_else(|| {
+                    Error::invalid(format!(
+                        "{} has no operator {name}; it has {}",
+                        self.opclass,
+                        operators.join(" ")
+                    ))
+                })?,
         };
-        let words = self.opclass == "tsvector_ops";
-        let config = Config::find(self.config.as_deref().unwrap_or("english"))?;
-        let mut functions = FUNCTIONS.iter();
-        let function = functions.find(|(name, _)| *name == self.function);
+        let search = self.search()?;
         lines::answer_each(face, |line| {
             let line = lines::read(line, self.json_lines)?;
-            if words && let (Line::Text(text), Some((_, function))) = (&line, function)
-            {
-                let query = function(config, text)?;
-                let shown = query.to_string();
-                let asked = ask(&chosen, operator, &Argument::Text(shown.clone()))?;
-                let mut value = json!({ "tsquery": shown });
-                merge(&mut value, asked);
-                return Ok(value);
+            let mut answer = json!({});
+            let argument = match &search {
+                Some((read, config)) => {
+                    let query = read(config, &text_of(line)?)?.to_string();
+                    answer["tsquery"] = query.as_str().into();
+                    Argument::Text(query)
+                }
+                None => argument(&chosen, operator, line)?,
+            };
+            let query =
+                chosen.class.query(chosen.config.as_deref(), operator, &argument)?;
+            let mut asked = Asked::default();
+            let expr = asked.expr(&chosen, &query.expr);
+            let show = |keys: BTreeSet<Vec<u8>>| -> Json {
+                keys.iter().map(|key| shown(&chosen, key)).collect()
+            };
+            answer["keys"] = show(asked.keys);
+            if asked.null {
+                // In index order the null key comes after all others.
+                answer["keys"].as_array_mut().expect("just made").push(Json::Null);
             }
-            ask(&chosen, operator, &argument(line, operator)?)
+            if !asked.prefixes.is_empty() {
+                answer["prefixes"] = show(asked.prefixes);
+            }
+            answer["mode"] = match query.mode {
+                SearchMode::Default => "default",
+                SearchMode::IncludeEmpty => "include_empty",
+                SearchMode::All => "all",
+            }
+            .into();
+            answer["recheck"] = query.recheck.into();
+            answer["expr"] = expr;
+            Ok(answer)
         })
     }
-}
 
-fn merge(into: &mut Json, from: Json) {
-    if let (Json::Object(into), Json::Object(from)) = (into, from) {
-        into.extend(from);
-    }
-}
-
-/// The right-hand side that a line stands for.
-fn argument(line: Line, operator: &str) -> Result<Argument> {
-    let list = matches!(operator, "?|" | "?&");
-    match line {
-        Line::Text(text) if list => Ok(Argument::Texts(vec![Some(text)])),
-        Line::Text(text) => Ok(Argument::Text(text)),
-        Line::Json(Json::Array(items)) => {
-            if items.iter().any(Json::is_i64) {
-                let numbers = items.iter().map(|item| match item {
-                    Json::Null => Ok(None),
-                    item => item.as_i64().map(Some).ok_or_else(|| mixed(item)),
-                });
-                return Ok(Argument::Integers(numbers.collect::<Result<_>>()?));
+    /// The function that reads a text search query, and its configuration, for the class
+    /// that takes such queries.
+    fn search(&self) -> Result<Option<(Read, &'static Config)>> {
+        if self.opclass != "tsvector_ops" {
+            return match &self.function {
+                None => Ok(None),
+                Some(name) => Err(Error::invalid(format!(
+                    "{name} makes queries for tsvector_ops, not for {}",
+                    self.opclass
+                ))),
+            };
+        }
+        let read = match &self.function {
+            None => FUNCTIONS[0].1,
+            Some(name) => {
+                let named = FUNCTIONS.iter().find(|(known, _)| known == name);
+                named.expect("the parser takes names of the list only").1
             }
-            let texts = items.into_iter().map(|item| match item {
-                Json::Null => Ok(None),
-                Json::String(text) => Ok(Some(text)),
-                item => Err(mixed(&item)),
-            });
-            Ok(Argument::Texts(texts.collect::<Result<_>>()?))
-        }
-        Line::Null => Err(Error::value("a null query finds nothing")),
-        Line::Json(other) => Err(mixed(&other)),
+        };
+        let config = Config::find(self.config.as_deref().unwrap_or("english"))?;
+        Ok(Some((read, config)))
     }
 }
 
-fn mixed(item: &Json) -> Error {
-    Error::value(format!(
-        "expected a string, or an array of strings or integers, found {item}"
-    ))
-}
-
-fn ask(chosen: &Chosen, operator: &str, argument: &Argument) -> Result<Json> {
-    let query = chosen.class.query(chosen.config.as_deref(), operator, argument)?;
-    let KeyQuery { expr, mode, recheck } = &query;
-    let mut keys = Vec::new();
-    let shown = tree(expr, chosen.key_type(), &mut keys);
-    let mode = match mode {
-        SearchMode::Default => "default",
-        SearchMode::IncludeEmpty => "include_empty",
-        SearchMode::All => "all",
-    };
-    Ok(json!({ "keys": keys, "expr": shown, "mode": mode, "recheck": recheck }))
-}
-
-/// The tree as JSON; its keys are also put into `keys`, in the tree's order.
-fn tree(expr: &KeyExpr, key_type: KeyType, keys: &mut Vec<Json>) -> Json {
-    let many = |parts: &[KeyExpr], keys: &mut Vec<Json>| {
-        parts.iter().map(|part| tree(part, key_type, keys)).collect::<Vec<_>>()
-    };
-    match expr {
-        KeyExpr::Key(key) => {
-            let key = key_json(key, key_type);
-            keys.push(key.clone());
-            key
+fn text_of(line: Line) -> Result<String> {
+    match line {
+        Line::Text(text) => Ok(text),
+        Line::Null | Line::Json(_) => {
+            Err(Error::value("expected the query as a JSON string"))
         }
-        KeyExpr::Prefix(key) => {
-            let key = key_json(key, key_type);
-            keys.push(key.clone());
-            json!({ "prefix": key })
-        }
-        KeyExpr::NullKey => json!({ "null_key": true }),
-        KeyExpr::And(parts) => json!({ "and": many(parts, keys) }),
-        KeyExpr::Or(parts) => json!({ "or": many(parts, keys) }),
-        KeyExpr::Not(part) => json!({ "not": tree(part, key_type, keys) }),
-        KeyExpr::AtLeast(n, parts) => json!({ "at_least": n, "of": many(parts, keys) }),
-        KeyExpr::Maybe => json!({ "maybe": true }),
     }
 }
 
-fn key_json(key: &[u8], key_type: KeyType) -> Json {
-    match (key_type, <[u8; 4]>::try_from(key), <[u8; 8]>::try_from(key)) {
-        (KeyType::Int4, Ok(bytes), _) => json!(int4_of(bytes)),
-        (KeyType::Int8, _, Ok(bytes)) => json!(int8_of(bytes)),
-        _ => json!(String::from_utf8_lossy(key)),
+/// The right side of an operator.
+fn argument(chosen: &Chosen, operator: &str, line: Line) -> Result<Argument> {
+    let arrays = matches!(chosen.kind, ValueKind::Texts | ValueKind::Integers);
+    if !arrays && !TAKE_TEXTS.contains(&operator) {
+        return Ok(Argument::Text(text_of(line)?));
+    }
+    let array = match line {
+        Line::Json(array) => array,
+        Line::Null => Json::Null,
+        Line::Text(text) => serde_json::from_str(&text)
+            .map_err(|error| Error::value(format!("expected a JSON array: {error}")))?,
+    };
+    let element = if arrays { chosen.element } else { Element::Text };
+    match element.array(&array)? {
+        Value::Texts(texts) => Ok(Argument::Texts(texts)),
+        Value::Integers(integers) => Ok(Argument::Integers(integers)),
+        _ => unreachable!("an array of elements is one of both"),
+    }
+}
+
+/// Gathers the keys of an expression.
+#[derive(Default)]
+struct Asked {
+    keys: BTreeSet<Vec<u8>>,
+    prefixes: BTreeSet<Vec<u8>>,
+    null: bool,
+}
+
+impl Asked {
+    /// The expression as JSON; as deep as the class made it, which bounds it.
+    fn expr(&mut self, chosen: &Chosen, expr: &KeyExpr) -> Json {
+        let mut all = |parts: &[KeyExpr]| -> Json {
+            parts.iter().map(|p| self.expr(chosen, p)).collect()
+        };
+        match expr {
+            KeyExpr::And(parts) => json!({ "and": all(parts) }),
+            KeyExpr::Or(parts) => json!({ "or": all(parts) }),
+            KeyExpr::Not(part) => json!({ "not": self.expr(chosen, part) }),
+            KeyExpr::AtLeast(least, parts) => {
+                json!({ "at_least": least, "of": all(parts) })
+            }
+            KeyExpr::Key(key) => {
+                self.keys.insert(key.clone());
+                json!({ "key": shown(chosen, key) })
+            }
+            KeyExpr::Prefix(prefix) => {
+                self.prefixes.insert(prefix.clone());
+                json!({ "prefix": shown(chosen, prefix) })
+            }
+            KeyExpr::NullKey => {
+                self.null = true;
+                json!("null_key")
+            }
+            KeyExpr::Maybe => json!("maybe"),
+        }
     }
 }

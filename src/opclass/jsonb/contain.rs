@@ -186,3 +186,54 @@ fn next_element(left: &Tree<'_>, right: &Tree<'_>, frame: &mut Frame) -> Step {
     }
     Step::Answer(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::opclass::jsonb::parse;
+
+    #[test]
+    fn containment_is_that_of_the_server() {
+        for (left, right, expected) in [
+            (r#"{"a":1,"b":2}"#, r#"{"b":2.0}"#, true),
+            (r#"{"a":{"b":[1,{"c":2}]}}"#, r#"{"a":{"b":[{"c":2}]}}"#, true),
+            (r#"{"a":{"b":[1,{"c":2}]}}"#, r#"{"a":{"b":[{"c":3}]}}"#, false),
+            (r#"{"a":[1]}"#, r#"{"a":1}"#, false),
+            (r#"{"a":[]}"#, r#"{"a":{}}"#, false),
+            ("[1,1]", "[1,1,1]", true),
+            ("[1,[2,3]]", "[[3]]", true),
+            ("[[1,2],[3]]", "[[1,3]]", false),
+            ("[[1],[2],[1,2]]", "[[1,2]]", true),
+            ("[1]", "1", true),
+            ("1", "[1]", false),
+            ("1", "1.0", true),
+            ("[[1]]", "1", false),
+            ("{}", "[]", false),
+            ("[]", "{}", false),
+            ("{\"a\":1}", "{}", true),
+            ("[]", "[]", true),
+            ("\"a\"", "{}", false),
+        ] {
+            let contained = contains(&parse(left).unwrap(), &parse(right).unwrap());
+            assert_eq!(contained, expected, "{left} @> {right}");
+        }
+    }
+
+    #[test]
+    fn only_the_outermost_level_is_asked_for_names() {
+        for (text, expected) in [
+            (r#"{"a":1}"#, true),
+            (r#"{"b":"a"}"#, false),
+            (r#"{"b":{"a":1}}"#, false),
+            (r#"["a"]"#, true),
+            (r#"[["a"]]"#, false),
+            (r#"[{"a":1}]"#, false),
+            (r#""a""#, true),
+        ] {
+            assert_eq!(exists(&parse(text).unwrap(), "a"), expected, "{text}");
+        }
+        let json = parse(r#"["a","b"]"#).unwrap();
+        assert!(exists_any(&json, &["x", "b"]) && !exists_all(&json, &["x", "b"]));
+        assert!(!exists_any(&json, &[""; 0]) && exists_all(&json, &[""; 0]));
+    }
+}

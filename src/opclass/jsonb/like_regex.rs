@@ -4,7 +4,8 @@
 //! mean, so a pattern is taken apart and written anew ([`Translator`]). What only a
 //! backtracking engine can do (lookaround, back references), the crate refuses by
 //! design; such a pattern is an error that says so. Character classes are those of the
-//! builtin locale `C.UTF-8`: Unicode's letters, ASCII's digits.
+//! builtin locale `C.UTF-8`: Unicode's letters, ASCII's digits. One difference is left:
+//! at `\m`, `\M`, `\y` the crate's own words count, with marks and digits of any script.
 
 use std::fmt;
 
@@ -125,6 +126,7 @@ fn translate(pattern: &str, flags: Flags) -> Result<String> {
         out: String::with_capacity(pattern.len() * 2),
         line_dots: !flags.dot_all,
         line_anchors: flags.multi_line,
+        ignore_case: flags.ignore_case,
         nesting: 0,
     };
     translator.run().map_err(|reason| refused(pattern, &reason))?;
@@ -141,6 +143,8 @@ struct Translator<'a> {
     line_dots: bool,
     /// `^` and `$` stand at lines, too.
     line_anchors: bool,
+    /// Upper and lower case are one.
+    ignore_case: bool,
     nesting: u32,
 }
 
@@ -251,8 +255,10 @@ impl Translator<'_> {
         let mut literal = false;
         for option in options.chars() {
             match option {
-                'i' => self.out.push_str("(?i)"),
-                'c' => self.out.push_str("(?-i)"),
+                'i' | 'c' => {
+                    self.ignore_case = option == 'i';
+                    self.out.push_str(if self.ignore_case { "(?i)" } else { "(?-i)" });
+                }
                 's' => (self.line_dots, self.line_anchors) = (false, false),
                 'm' | 'n' => (self.line_dots, self.line_anchors) = (true, true),
                 'p' => (self.line_dots, self.line_anchors) = (true, false),
@@ -475,6 +481,10 @@ impl Translator<'_> {
         if self.accept("[:") {
             let (name, rest) = self.rest.split_once(":]").ok_or_else(unbalanced)?;
             self.rest = rest;
+            let name = match name {
+                "upper" | "lower" if self.ignore_case => "alpha",
+                name => name,
+            };
             let class = class(name).ok_or("invalid character class")?;
             return Ok(Element::Class(class.to_owned()));
         }

@@ -13,11 +13,13 @@
 mod arith;
 mod contain;
 mod hash;
+mod json_lexer;
 mod like_regex;
 mod limits;
 mod numeric;
 pub mod ops;
 mod path;
+mod path_call;
 mod path_exec;
 mod path_item;
 mod path_keys;
@@ -25,6 +27,7 @@ mod path_methods;
 mod path_ops;
 mod path_parse;
 mod path_scan;
+mod print;
 mod tree;
 mod value;
 
@@ -39,7 +42,8 @@ use crate::error::{Error, Result};
 
 pub use contain::{contains, exists, exists_all, exists_any};
 pub use path::JsonPath;
-pub use value::{DEPTH_MAX, Parser, TEXT_MAX, parse, to_text};
+pub use print::to_text;
+pub use value::{DEPTH_MAX, Parser, TEXT_MAX, parse};
 
 /// `jsonb_ops`: keys and values of a JSON value.
 #[derive(Debug)]

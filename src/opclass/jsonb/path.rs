@@ -13,7 +13,7 @@ use super::like_regex::LikeRegex;
 use super::numeric;
 use super::path_exec;
 use super::path_parse;
-use super::value::quote;
+use super::print::quote;
 use crate::document::Json;
 use crate::error::Result;
 
@@ -252,17 +252,17 @@ impl JsonPath {
     ) -> fmt::Result {
         let op = self.op(step);
         let brackets = brackets
-            && match op {
+            && matches!(
+                op,
                 Op::And(..)
-                | Op::Or(..)
-                | Op::Compare(..)
-                | Op::StartsWith(..)
-                | Op::LikeRegex(..)
-                | Op::Arithmetic(..)
-                | Op::Plus(_)
-                | Op::Minus(_) => true,
-                _ => false,
-            }
+                    | Op::Or(..)
+                    | Op::Compare(..)
+                    | Op::StartsWith(..)
+                    | Op::LikeRegex(..)
+                    | Op::Arithmetic(..)
+                    | Op::Plus(_)
+                    | Op::Minus(_)
+            )
             || matches!(op, Op::Number(_)) && self.next(step).is_some();
         if brackets {
             out.push('(');
@@ -298,9 +298,11 @@ impl JsonPath {
                 self.write_binary(out, op, operator, (*left, *right))?;
             }
             Op::And(left, right) => {
-                self.write_binary(out, op, "&&", (*left, *right))?
+                self.write_binary(out, op, "&&", (*left, *right))?;
             }
-            Op::Or(left, right) => self.write_binary(out, op, "||", (*left, *right))?,
+            Op::Or(left, right) => {
+                self.write_binary(out, op, "||", (*left, *right))?;
+            }
             Op::Compare(comparison, left, right) => {
                 let operator = match comparison {
                     Comparison::Equal => "==",

@@ -12,10 +12,10 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::arith::{self, Rounding};
+use super::arith;
 use super::contain::scalars_equal;
 use super::numeric;
-use super::path::{Comparison, JsonPath, Method, Op, StepId};
+use super::path::{Comparison, JsonPath, Op, StepId};
 use super::path_item::{Base, Item, Items, number_item};
 use super::path_methods as methods;
 use super::tree::{Kind, Tree};
@@ -56,13 +56,13 @@ pub(super) fn matches(path: &JsonPath, json: &Json) -> Option<bool> {
 
 /// A suppressed error.
 #[derive(Debug)]
-struct Failed;
+pub(super) struct Failed;
 
 /// Whether a step led to a result, or that the walk is over.
-type Outcome = Result<bool, Failed>;
+pub(super) type Outcome = Result<bool, Failed>;
 
 /// Where results go.
-struct Found<'a> {
+pub(super) struct Found<'a> {
     /// Whether they are kept; if not, the first one ends the walk.
     collecting: bool,
     items: Vec<Item<'a>>,
@@ -81,7 +81,7 @@ impl<'a> Found<'a> {
     }
 
     /// Whether a step with this outcome was all that is asked for.
-    fn is_enough(&self, outcome: bool) -> bool {
+    pub(super) fn is_enough(&self, outcome: bool) -> bool {
         outcome && !self.collecting
     }
 }
@@ -99,15 +99,15 @@ impl From<bool> for Truth {
     }
 }
 
-struct Walk<'a> {
-    path: &'a JsonPath,
-    items: Items<'a>,
+pub(super) struct Walk<'a> {
+    pub(super) path: &'a JsonPath,
+    pub(super) items: Items<'a>,
     /// What `@` stands for.
     current: Item<'a>,
     /// What ids of `.keyvalue()` count from.
-    base: Base<'a>,
+    pub(super) base: Base<'a>,
     /// Objects that `.keyvalue()` has made, and the document.
-    bases: u64,
+    pub(super) bases: u64,
     /// Length of the innermost array under a subscript.
     array_len: i64,
     /// Whether members that are not there, and the like, are no errors.
@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Hands a result of a step to the next one.
-    fn next(
+    pub(super) fn next(
         &mut self,
         step: StepId,
         item: &Item<'a>,
@@ -148,7 +148,7 @@ impl<'a> Walk<'a> {
     }
 
     /// An error of structure, unless these are forgiven.
-    fn structural(&self) -> Outcome {
+    pub(super) fn structural(&self) -> Outcome {
         if self.forgiving { Ok(false) } else { Err(Failed) }
     }
 
@@ -268,7 +268,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Runs a step on each element of an array.
-    fn unwrapped(
+    pub(super) fn unwrapped(
         &mut self,
         step: StepId,
         array: &Item<'a>,
@@ -567,136 +567,6 @@ impl<'a> Walk<'a> {
             Truth::False
         }
     }
-
-    fn method(
-        &mut self,
-        step: StepId,
-        method: Method,
-        item: &Item<'a>,
-        found: &mut Found<'a>,
-        unwrap: bool,
-    ) -> Outcome {
-        let kind = self.items.kind(item);
-        if unwrap
-            && kind == Kind::Array
-            && !matches!(method, Method::Size | Method::Type)
-        {
-            return self.unwrapped(step, item, found);
-        }
-        let result = match method {
-            Method::Type => Item::String(Cow::Borrowed(match kind {
-                Kind::Null => "null",
-                Kind::Bool(_) => "boolean",
-                Kind::Number(_) => "number",
-                Kind::String(_) => "string",
-                Kind::Array => "array",
-                Kind::Object => "object",
-            })),
-            Method::Size if kind == Kind::Array => {
-                number_item(self.items.len(item) as i64)
-            }
-            Method::Size if self.path.lax => number_item(1),
-            Method::Size => return self.structural(),
-            Method::KeyValue => return self.key_value(step, item, found),
-            Method::Abs | Method::Floor | Method::Ceiling => {
-                let Kind::Number(number) = kind else { return Err(Failed) };
-                Item::Number(match method {
-                    Method::Abs => Cow::Owned(
-                        number.strip_prefix('-').unwrap_or(number).to_owned(),
-                    ),
-                    method => {
-                        let rounding = match method {
-                            Method::Floor => Rounding::Floor,
-                            _ => Rounding::Ceiling,
-                        };
-                        Cow::Owned(
-                            arith::round(number, 0, rounding).map_err(|_| Failed)?,
-                        )
-                    }
-                })
-            }
-            Method::Double => match kind {
-                Kind::Number(number) if methods::fits_double(number) => item.clone(),
-                Kind::String(string) => {
-                    let number = methods::double_of(string).ok_or(Failed)?;
-                    Item::Number(Cow::Owned(number))
-                }
-                _ => return Err(Failed),
-            },
-            Method::Bigint | Method::Integer => {
-                let integer = match kind {
-                    Kind::Number(number) => arith::to_integer(number),
-                    Kind::String(string) => methods::parse_integer(string),
-                    _ => None,
-                };
-                let fits = |integer: &i64| {
-                    method == Method::Bigint || i32::try_from(*integer).is_ok()
-                };
-                number_item(integer.filter(fits).ok_or(Failed)?)
-            }
-            Method::Boolean => {
-                let value = match kind {
-                    Kind::Bool(value) => Some(value),
-                    Kind::Number(number) => methods::integer_text(number)
-                        .and_then(|integer| i32::try_from(integer).ok())
-                        .map(|integer| integer != 0),
-                    Kind::String(string) => methods::parse_bool(string),
-                    _ => None,
-                };
-                Item::Bool(value.ok_or(Failed)?)
-            }
-            Method::Number => Item::Number(self.number(item).ok_or(Failed)?),
-            Method::String => Item::String(match kind {
-                Kind::String(string) => Cow::Owned(string.to_owned()),
-                Kind::Bool(value) => {
-                    Cow::Borrowed(if value { "true" } else { "false" })
-                }
-                Kind::Number(number) => {
-                    let mut text = String::new();
-                    numeric::print(number, &mut text);
-                    Cow::Owned(text)
-                }
-                _ => return Err(Failed),
-            }),
-        };
-        self.next(step, &result, found)
-    }
-
-    /// A number, or a string read as one.
-    fn number(&self, item: &Item<'a>) -> Option<Cow<'a, str>> {
-        match self.items.kind(item) {
-            Kind::Number(number) => Some(Cow::Owned(number.to_owned())),
-            Kind::String(string) => methods::number_of(string).ok().map(Cow::Owned),
-            _ => None,
-        }
-    }
-
-    fn key_value(
-        &mut self,
-        step: StepId,
-        item: &Item<'a>,
-        found: &mut Found<'a>,
-    ) -> Outcome {
-        if self.items.kind(item) != Kind::Object {
-            return Err(Failed);
-        }
-        let id = self.items.id(item, &self.base);
-        let mut any = false;
-        for at in 0.. {
-            let Some(value) = self.items.child(item, at) else { break };
-            let key = self.items.key(item, at);
-            let pair = Item::pair(id, key, value);
-            let base = std::mem::replace(&mut self.base, Base::of(&pair, self.bases));
-            self.bases += 1;
-            let outcome = self.next(step, &pair, found);
-            self.base = base;
-            any |= outcome?;
-            if found.is_enough(any) {
-                break;
-            }
-        }
-        Ok(any)
-    }
 }
 
 /// How far down [`Walk::below`] goes.
@@ -742,4 +612,60 @@ fn compare(comparison: Comparison, left: Kind<'_>, right: Kind<'_>) -> Truth {
         Comparison::LessOrEqual => order.is_le(),
         Comparison::GreaterOrEqual => order.is_ge(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::opclass::jsonb::parse;
+
+    const DOCUMENT: &str =
+        r#"{"a": [1, 2.50, "x", null, [3]], "b": {"c": true, "a": "1"}}"#;
+
+    fn run(path: &str) -> (Option<bool>, Option<bool>) {
+        let (path, json) = (JsonPath::parse(path).unwrap(), parse(DOCUMENT).unwrap());
+        (path.exists(&json), path.matches(&json))
+    }
+
+    #[test]
+    fn paths_find_what_they_find_on_the_server() {
+        let (yes, no, null) = (Some(true), Some(false), None);
+        for (path, exists, matches) in [
+            ("$.a", yes, null),
+            ("$.x", no, null),
+            ("strict $.x", null, null),
+            ("$.a[*] == 2.5", yes, yes),
+            ("$.a[4] == 3", yes, yes),
+            ("$.a[*] == 3", yes, yes),
+            ("$.b.c", yes, yes),
+            ("$.b.c.c", no, null),
+            ("$.** ? (@ == \"1\")", yes, null),
+            ("$.a[last]", yes, null),
+            ("strict $.a[5]", null, null),
+            ("$.a[5 to 9]", no, null),
+            ("$.a.size() == 5", yes, yes),
+            ("$.a.double()", yes, null),
+            ("strict $.a[*].double()", null, null),
+            ("($.a[2].double() > 0) is unknown", yes, yes),
+            ("$.a[3] == null", yes, yes),
+            ("$.a[3] != 1", yes, yes),
+            ("$.a[3] < 1", yes, no),
+            ("$.a[0] == \"1\"", yes, null),
+            ("$.a[1] + $.b.a.number() == 3.5", yes, yes),
+            ("$.a + 1", null, null),
+            ("-$.a[0] == -1", yes, yes),
+            ("$.b.keyvalue().key", yes, null),
+            ("exists($.b.keyvalue() ? (@.value == true))", yes, yes),
+            ("$.b.keyvalue().id == 84", yes, yes),
+            ("$.a[2] starts with \"x\"", yes, yes),
+            ("$.a[2] like_regex \"^X$\" flag \"i\"", yes, yes),
+            ("!exists($.b.c)", yes, no),
+            // What was found before an error counts.
+            ("$.a[*].boolean()", yes, yes),
+            ("$.a[0].boolean()", yes, yes),
+            ("$v == 1", null, null),
+        ] {
+            assert_eq!(run(path), (exists, matches), "{path}");
+        }
+    }
 }

@@ -294,11 +294,19 @@ impl<'a> Scanner<'a> {
             }
             (len, is_integer)
         };
-        let text = self.rest()[..len].to_owned();
-        self.at += len;
-        if self.peek().is_some_and(is_other) {
-            return Err(self.error("trailing junk after numeric literal"));
+        let rest = self.rest();
+        if rest[len..].starts_with(is_other) {
+            // The longer token wins, as scanners have it: with one more byte this is a
+            // number with junk behind it, with more still it is a name like any other.
+            let name = rest.find(|c| !is_other(c)).unwrap_or(rest.len());
+            return if name > len + 1 || based > 0 {
+                Ok(None)
+            } else {
+                Err(self.error("trailing junk after numeric literal"))
+            };
         }
+        let text = rest[..len].to_owned();
+        self.at += len;
         Ok(Some(if is_integer { Token::Integer(text) } else { Token::Number(text) }))
     }
 }
@@ -361,6 +369,9 @@ mod tests {
             ]
         );
         assert_eq!(tokens("a/*x*/b").unwrap(), [name("b")]);
+        for text in ["1elax", "007", "1__0", "0x1G", "1é", "0xgg"] {
+            assert_eq!(tokens(text).unwrap(), [name(text)]);
+        }
     }
 
     #[test]
@@ -368,13 +379,13 @@ mod tests {
         for text in [
             "1a",
             "00",
-            "1__0",
             "1_",
+            "1.5ab",
+            "1e5a",
             "0x",
             "1e",
             "1e+",
             "1.a",
-            "0xg",
             "\"a",
             "\"\\",
             "\\",

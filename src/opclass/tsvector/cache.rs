@@ -15,7 +15,7 @@
 use std::hash::BuildHasher;
 
 use super::config::DictionaryClass;
-use crate::opclass::KeyId;
+use crate::opclass::{KeyId, POST_AT_MOST};
 
 /// The id of tokens that have no key: stop words.
 pub(super) const NO_KEY: KeyId = KeyId::MAX;
@@ -164,9 +164,12 @@ impl TokenCache {
         self.used = 0;
     }
 
-    /// Bytes held.
+    /// Bytes held. Growing holds the old and the new table at a time: that is counted
+    /// before it comes.
     pub(super) fn memory(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>() + self.arena.capacity()
+        let grows = (self.used + POST_AT_MOST) * 4 >= self.slots.len() * 3;
+        let tables = if grows { 3 } else { 1 };
+        tables * self.slots.capacity() * size_of::<Slot>() + self.arena.capacity()
     }
 
     fn grow(&mut self) {

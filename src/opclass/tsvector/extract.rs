@@ -105,6 +105,7 @@ impl TsvectorExtractor {
     }
 
     fn flush(&mut self, sink: &mut dyn KeySink) -> Result<()> {
+        sink.holds(self.memory());
         let void = sink.post(&self.pending);
         self.pending.clear();
         if void? {
@@ -159,6 +160,8 @@ mod tests {
         posts: usize,
         posted: usize,
         void_after: usize,
+        /// Most that the extractor said it holds.
+        held: usize,
     }
 
     impl KeySink for Sink {
@@ -184,6 +187,10 @@ mod tests {
                 self.keys.clear();
             }
             Ok(void)
+        }
+
+        fn holds(&mut self, bytes: usize) {
+            self.held = self.held.max(bytes);
         }
 
         fn post_null(&mut self) -> Result<()> {
@@ -229,6 +236,15 @@ mod tests {
         assert!(extractor.memory() > 1000 * 24);
         extractor.forget();
         assert!(extractor.memory() <= 4 * POST_AT_MOST);
+    }
+
+    #[test]
+    fn what_the_words_of_one_item_take_is_told_while_it_is_in_hand() {
+        let words: Vec<String> = (0..50_000).map(|n| format!("w{n}")).collect();
+        let mut extractor = TsvectorExtractor::new(Config::find("simple").unwrap());
+        let mut sink = Sink::default();
+        extractor.extract(&Value::Text(words.join(" ").into()), &mut sink).unwrap();
+        assert!(sink.held >= 50_000 * 24, "{}", sink.held);
     }
 
     #[test]

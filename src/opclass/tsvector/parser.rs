@@ -7,7 +7,7 @@
 //! nothing from that tag on.
 //!
 //! Nearly all tokens of ordinary text are runs of letters, digits or blanks whose end
-//! the next character or two prove. [`Scanner`] takes these straight from the bytes.
+//! the next character or two prove. `Scanner` takes these straight from the bytes.
 //! Wherever the machine of `machine.rs` could begin an attempt that may succeed, the
 //! token is the machine's.
 
