@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::gin::Category;
 use crate::opclass::{KeyId, KeySink};
 use crate::posting::{push_varbyte, read_varbyte};
-use crate::tuplesort::run::RunWriter;
+use crate::tuplesort::run::{RunWriter, head_of};
 use crate::tuplesort::{Participant, Place};
 
 /// Bytes of a piece's first TID.
@@ -314,10 +314,7 @@ fn write_column(
     let mut ids: Vec<(u64, KeyId)> = Vec::with_capacity(count as usize);
     for id in (0..count).filter(|&id| !special(id)) {
         let key = key_at(list.arena, column.cold.get(id).key);
-        let mut head = [0; 8];
-        let len = key.len().min(8);
-        head[..len].copy_from_slice(&key[..len]);
-        ids.push((u64::from_be_bytes(head), id));
+        ids.push(((head_of(key) >> 64) as u64, id));
     }
     let key = |id: KeyId| key_at(list.arena, column.cold.get(id).key);
     ids.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a.1).cmp(key(b.1))));

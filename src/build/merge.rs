@@ -33,8 +33,9 @@ use crate::tuplesort::{SortedRuns, WINDOW_MIN};
 const CHUNK: usize = 64 << 10;
 /// Decoded TIDs that wait for the next piece of their key, about.
 const PENDING: usize = 4 << 10;
-/// What the leader's loader holds: pages of each level and its write buffer.
-const LOADER_MEMORY: usize = 2 << 20;
+/// What is kept free for the leader: its loader, the chunk in hand, and room to spare.
+const LEADER_MEMORY: usize = 2 << 20;
+const _: () = assert!(Loader::MEMORY as usize + CHUNK < LEADER_MEMORY);
 /// What a worker holds beside its tapes and its queue: the pieces it joins and a chunk,
 /// and what is not charged, such as its stack and what the allocator rounds up.
 const COMBINE_MEMORY: usize = (256 << 10) + PARTICIPANT_MEMORY;
@@ -92,7 +93,7 @@ impl<'a> Merging<'a> {
         let limit = usize::try_from(budget.limit()).unwrap_or(usize::MAX);
         let free = || {
             let held = usize::try_from(budget.charged()).unwrap_or(usize::MAX);
-            limit.saturating_sub(held).saturating_sub(LOADER_MEMORY).max(2 << 20)
+            limit.saturating_sub(held).saturating_sub(LEADER_MEMORY).max(2 << 20)
         };
         let queue_bytes =
             |workers: usize| (free() / 16 / workers.max(1)).clamp(QUEUE_MIN, QUEUE_MAX);
@@ -146,7 +147,7 @@ impl<'a> Merging<'a> {
         let tapes = self.workers.max(1) * runs.len() * runs.cursor_memory(self.window);
         let queues = self.workers * 2 * self.queue.shared;
         let each = self.workers.max(1) * COMBINE_MEMORY;
-        let _charge = self.budget.charge(tapes + queues + each + LOADER_MEMORY);
+        let _charge = self.budget.charge(tapes + queues + each + LEADER_MEMORY);
         let splitters = runs.splitters(self.parts);
         match pool {
             Some(pool) => self.run_in(pool, runs, &splitters, loading),
@@ -399,15 +400,7 @@ impl Combine {
     }
 
     fn tuple(&mut self, key: &[u8], payload: &[u8], emit: &mut Emit<'_>) -> Result<()> {
-        let damaged = || {
-            let place = format!("key {}", key.escape_ascii());
-            Error::corrupt(
-                "sorted runs".as_ref(),
-                place,
-                "a piece of a TID list",
-                "other bytes",
-            )
-        };
+        let damaged = || damage(key, "a piece of a TID list", "other bytes");
         if key.len() < KEY_PREFIX || payload.len() < PIECE_FIRST {
             return Err(damaged());
         }
@@ -461,27 +454,13 @@ impl Combine {
         if self.encoder.as_ref().is_none_or(|(now, _)| *now != index) {
             self.end_index(emit)?;
             let Some(columns) = self.columns.get(usize::from(index)) else {
-                let place = format!("key {}", key.escape_ascii());
                 let expected = format!("one of {} indexes", self.columns.len());
-                let found = index.to_string();
-                return Err(Error::corrupt(
-                    "sorted runs".as_ref(),
-                    place,
-                    expected,
-                    found,
-                ));
+                return Err(damage(key, &expected, &index.to_string()));
             };
             self.encoder = Some((index, EntryEncoder::new(columns)));
         }
-        let category = Category::try_from(key[2]).map_err(|byte| {
-            let place = format!("key {}", key.escape_ascii());
-            Error::corrupt(
-                "sorted runs".as_ref(),
-                place,
-                "a category below 4",
-                byte.to_string(),
-            )
-        })?;
+        let category = Category::try_from(key[2])
+            .map_err(|byte| damage(key, "a category below 4", &byte.to_string()))?;
         self.key.clear();
         self.key.extend_from_slice(key);
         let (_, encoder) = self.encoder.as_mut().expect("set above");
@@ -530,6 +509,12 @@ impl Combine {
         self.end_entry(emit)?;
         self.end_index(emit)
     }
+}
+
+/// A tuple of the runs that no accumulator writes.
+fn damage(key: &[u8], expected: &str, found: &str) -> Error {
+    let place = format!("key {}", key.escape_ascii());
+    Error::corrupt("sorted runs".as_ref(), place, expected, found)
 }
 
 /// Replaces `out` by the union of two ascending lists.

@@ -13,7 +13,7 @@ use super::stats::{BuildStats, InputStats, Problem, SpillStats, WorkerStats};
 use super::watch::Watch;
 use super::{OnError, PROBLEMS_MAX};
 use crate::archive::{BlockRange, BlockRanges, Inputs, Item, ItemReader};
-use crate::budget::MemoryBudget;
+use crate::budget::{Charge, MemoryBudget};
 use crate::catalog::{DocumentEntry, DocumentsWriter, RangeDocuments};
 use crate::document::{Document, Value};
 use crate::error::{Error, ErrorKind, Result};
@@ -117,10 +117,9 @@ pub fn scan(scan: &Scan<'_>, pool: Option<&ThreadPool>) -> Result<Scanned> {
             result
         }),
     };
-    first_failure(results)?.into_iter().try_fold(Scanned::default(), |mut all, one| {
-        all.add(one);
-        Ok(all)
-    })
+    let mut all = Scanned::default();
+    first_failure(results)?.into_iter().for_each(|one| all.add(one));
+    Ok(all)
 }
 
 /// All results, or the error that made the others stop.
@@ -146,7 +145,7 @@ struct Worker<'a> {
     stats: WorkerStats,
     spilling: Duration,
     found: Scanned,
-    charge: crate::budget::Charge,
+    charge: Charge,
     share: usize,
     dropped: Dropped,
 }
@@ -329,8 +328,7 @@ impl<'a> Worker<'a> {
             self.spilling += began.elapsed();
             self.accumulator.set_share(self.share);
         }
-        let memory = self.extractors.iter().map(|extractor| extractor.memory()).sum();
-        self.accumulator.set_extractors(memory);
+        self.accumulator.set_extractors(self.extractors_memory());
         done
     }
 
@@ -339,8 +337,7 @@ impl<'a> Worker<'a> {
         if !matches!(value, Value::Null) {
             self.extractors[n].extract(value, &mut self.dropped)?;
         }
-        let memory: usize = self.extractors.iter().map(|one| one.memory()).sum();
-        if memory > self.share {
+        if self.extractors_memory() > self.share {
             self.forget();
         }
         Ok(())
@@ -356,8 +353,11 @@ impl<'a> Worker<'a> {
 
     fn forget(&mut self) {
         self.extractors.iter_mut().for_each(|extractor| extractor.forget());
-        let memory = self.extractors.iter().map(|extractor| extractor.memory()).sum();
-        self.accumulator.set_extractors(memory);
+        self.accumulator.set_extractors(self.extractors_memory());
+    }
+
+    fn extractors_memory(&self) -> usize {
+        self.extractors.iter().map(|extractor| extractor.memory()).sum()
     }
 
     fn problem(&mut self, item: &Item, tid: Tid, reason: String, skipped: bool) {
@@ -384,7 +384,7 @@ struct Waiting {
     writer: DocumentsWriter,
     next: u32,
     early: BTreeMap<u32, Vec<u8>>,
-    charge: crate::budget::Charge,
+    charge: Charge,
 }
 
 impl InOrder {

@@ -346,8 +346,8 @@ impl RunCursor {
 }
 
 /// The first 16 bytes as a number; shorter keys are filled up with zeros, so equal heads
-/// leave the order open.
-fn head_of(key: &[u8]) -> u128 {
+/// leave the order open. The upper half alone orders by the first eight.
+pub fn head_of(key: &[u8]) -> u128 {
     let mut head = [0; 16];
     let len = key.len().min(16);
     head[..len].copy_from_slice(&key[..len]);

@@ -4,7 +4,7 @@
 //! key in them, so most comparisons touch nothing else. Input that comes sorted is
 //! recognised and not sorted again.
 
-const HEAD: usize = 8;
+use super::run::head_of;
 
 #[derive(Debug, Clone, Copy)]
 struct Reference {
@@ -31,11 +31,8 @@ impl Tuples {
 
     /// Adds a tuple.
     pub fn push(&mut self, key: &[u8], payload: &[u8]) {
-        let mut head = [0; HEAD];
-        let len = key.len().min(HEAD);
-        head[..len].copy_from_slice(&key[..len]);
-        let reference =
-            Reference { head: u64::from_be_bytes(head), at: self.bytes.len() as u64 };
+        let head = (head_of(key) >> 64) as u64;
+        let reference = Reference { head, at: self.bytes.len() as u64 };
         let length = |len: usize| u32::try_from(len).expect("tuples stay below 4 GB");
         self.bytes.extend_from_slice(&length(key.len()).to_le_bytes());
         self.bytes.extend_from_slice(&length(payload.len()).to_le_bytes());
